@@ -1,0 +1,80 @@
+"""The instance types that can be rented."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from eva.model.resources import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceDelays:
+    """How long an instance takes to come and to go.
+
+    Billing starts when the instance is acquired and ends `terminate_ms` after termination is
+    asked for; tasks can start once it is registered.
+    """
+
+    acquire_ms: int = 0
+    start_worker_ms: int = 0
+    register_worker_ms: int = 0
+    terminate_ms: int = 0
+
+    @property
+    def setup_ms(self) -> int:
+        """Time that is billed before the first task can start."""
+        return self.start_worker_ms + self.register_worker_ms
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """One thing on the price list. `hourly_micros` is what is paid, on-demand unless stated."""
+
+    name: str
+    family: str
+    capacity: Resources
+    hourly_micros: int
+    delays: InstanceDelays = field(default_factory=InstanceDelays)
+    spot_hourly_micros: int | None = None
+    price_as_of: str = ""
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Catalog:
+    """Instance types, dearest first: the order in which Algorithm 1 tries them.
+
+    Ties in price go to the larger capacity, then to the name, so that the order is total. A
+    catalog is compared by identity: prices are computed once per catalog and kept under it.
+    """
+
+    name: str
+    types: tuple[InstanceType, ...]
+
+    def __post_init__(self) -> None:
+        ordered = sorted(
+            self.types,
+            key=lambda kind: (-kind.hourly_micros, tuple(-x for x in kind.capacity), kind.name),
+        )
+        object.__setattr__(self, "types", tuple(ordered))
+        if len({kind.name for kind in ordered}) != len(ordered):
+            raise ValueError(f"catalog {self.name!r} names an instance type twice")
+
+    def __iter__(self) -> Iterator[InstanceType]:
+        return iter(self.types)
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def get(self, name: str) -> InstanceType | None:
+        return next((kind for kind in self.types if kind.name == name), None)
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        return tuple(sorted({kind.family for kind in self.types}))
+
+    def with_types(self, types: Iterable[InstanceType]) -> Catalog:
+        return Catalog(self.name, tuple(types))
