@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from eva.model.resources import Resources
 
@@ -72,7 +73,7 @@ class Catalog:
     def get(self, name: str) -> InstanceType | None:
         return next((kind for kind in self.types if kind.name == name), None)
 
-    @property
+    @cached_property
     def families(self) -> tuple[str, ...]:
         return tuple(sorted({kind.family for kind in self.types}))
 

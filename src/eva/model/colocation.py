@@ -13,12 +13,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from eva.model.ids import Workload
 
 DEFAULT_THROUGHPUT = 0.95
 
 Neighbours = tuple[Workload, ...]  # a multiset: sorted, repeats kept
+
+Key = TypeVar("Key", Workload, Neighbours)
 
 
 def neighbours(workloads: Iterable[Workload]) -> Neighbours:
@@ -45,17 +48,22 @@ class ThroughputTable:
     """What is known about co-location, keyed by workload fingerprint."""
 
     default: float = DEFAULT_THROUGHPUT
-    _rows: Mapping[Workload, Mapping[Neighbours, float]] = field(default_factory=dict)
+    _pairs: Mapping[Workload, Mapping[Workload, float]] = field(default_factory=dict)
+    _sets: Mapping[Workload, Mapping[Neighbours, float]] = field(default_factory=dict)
     _extensions: Mapping[Neighbours, frozenset[Workload]] = field(default_factory=dict)
 
     def recorded(self, workload: Workload, beside: Neighbours) -> float | None:
         """The recorded entry for exactly these neighbours, if there is one."""
-        row = self._rows.get(workload)
-        return None if row is None else row.get(beside)
+        if len(beside) == 1:
+            return self.pairs_of(workload).get(beside[0])
+        return self._sets.get(workload, _NOTHING_RECORDED).get(beside)
+
+    def pairs_of(self, workload: Workload) -> Mapping[Workload, float]:
+        """All recorded pairs of `workload`: its throughput by single neighbour."""
+        return self._pairs.get(workload, _NOTHING_RECORDED)
 
     def pair(self, workload: Workload, neighbour: Workload) -> float:
-        row = self._rows.get(workload)
-        return self.default if row is None else row.get((neighbour,), self.default)
+        return self.pairs_of(workload).get(neighbour, self.default)
 
     def throughput(self, workload: Workload, beside: Neighbours) -> float:
         """Expected normalized throughput of `workload` beside `beside` (sorted)."""
@@ -72,47 +80,61 @@ class ThroughputTable:
 
     def record(self, entries: Iterable[Entry]) -> ThroughputTable:
         """A table that also knows `entries`. Values above 1 count as 1; empty sets are ignored."""
-        rows = dict(self._rows)
-        fresh: dict[Workload, dict[Neighbours, float]] = {}
-        extensions: dict[Neighbours, frozenset[Workload]] | None = None
+        pairs = _CopiedRows(self._pairs)
+        sets = _CopiedRows(self._sets)
+        extensions: dict[Neighbours, frozenset[Workload]] = {}
         for entry in entries:
-            if not entry.beside:
-                continue
             if not 0 < entry.throughput < math.inf:
                 raise ValueError(f"throughput of {entry.workload} is {entry.throughput}")
-            if entry.workload not in fresh:
-                fresh[entry.workload] = dict(rows.get(entry.workload, {}))
-                rows[entry.workload] = fresh[entry.workload]
-            row = fresh[entry.workload]
-            if len(entry.beside) > 1 and entry.beside not in row:
-                if extensions is None:
-                    extensions = dict(self._extensions)
-                _index_extensions(extensions, neighbours((*entry.beside, entry.workload)))
-            row[entry.beside] = min(1.0, entry.throughput)
+            throughput = min(1.0, entry.throughput)
+            if len(entry.beside) == 1:
+                pairs.row(entry.workload)[entry.beside[0]] = throughput
+            elif entry.beside:
+                group = neighbours((*entry.beside, entry.workload))
+                if entry.beside not in sets.row(entry.workload):
+                    self._index_extensions(extensions, group)
+                sets.row(entry.workload)[entry.beside] = throughput
         return ThroughputTable(
-            self.default, rows, self._extensions if extensions is None else extensions
+            self.default,
+            pairs.rows,
+            sets.rows,
+            {**self._extensions, **extensions} if extensions else self._extensions,
         )
 
-    def with_default(self, default: float) -> ThroughputTable:
-        return ThroughputTable(default, self._rows, self._extensions)
+    def _index_extensions(
+        self, fresh: dict[Neighbours, frozenset[Workload]], group: Neighbours
+    ) -> None:
+        for workload in set(group):
+            rest = without(group, workload)
+            fresh[rest] = fresh.get(rest, self.extensions(rest)) | {workload}
 
-    def pairs_known(self, workload: Workload) -> bool:
-        """Whether anything at all is recorded for this workload."""
-        return workload in self._rows
+    def with_default(self, default: float) -> ThroughputTable:
+        return ThroughputTable(default, self._pairs, self._sets, self._extensions)
 
     def __iter__(self) -> Iterator[Entry]:
-        for workload in sorted(self._rows):
-            for beside in sorted(self._rows[workload]):
-                yield Entry(workload, beside, self._rows[workload][beside])
+        for workload in sorted(self._pairs):
+            for neighbour, throughput in sorted(self._pairs[workload].items()):
+                yield Entry(workload, (neighbour,), throughput)
+        for workload in sorted(self._sets):
+            for beside, throughput in sorted(self._sets[workload].items()):
+                yield Entry(workload, beside, throughput)
 
     def __len__(self) -> int:
-        return sum(len(row) for row in self._rows.values())
+        return sum(len(row) for rows in (self._pairs, self._sets) for row in rows.values())
 
 
-def _index_extensions(
-    extensions: dict[Neighbours, frozenset[Workload]],
-    group: Neighbours,
-) -> None:
-    for workload in set(group):
-        rest = without(group, workload)
-        extensions[rest] = extensions.get(rest, frozenset()) | {workload}
+_NOTHING_RECORDED: Mapping[Any, float] = {}
+
+
+class _CopiedRows(Generic[Key]):
+    """Rows of a table under change: a row is copied when it is first written, the rest is shared."""
+
+    def __init__(self, rows: Mapping[Workload, Mapping[Key, float]]) -> None:
+        self.rows: dict[Workload, Mapping[Key, float]] = dict(rows)
+        self._copied: dict[Workload, dict[Key, float]] = {}
+
+    def row(self, workload: Workload) -> dict[Key, float]:
+        if workload not in self._copied:
+            self._copied[workload] = dict(self.rows.get(workload, {}))
+            self.rows[workload] = self._copied[workload]
+        return self._copied[workload]

@@ -26,13 +26,13 @@ def parse_decimal(text: str) -> Decimal:
     return value
 
 
-def scaled(value: Decimal | int | float | str, factor: int) -> int:
+def scaled(value: Decimal | float | str, factor: int) -> int:
     """`value * factor` rounded half to even, exact for anything written in decimal."""
     exact = value if isinstance(value, Decimal) else parse_decimal(str(value))
     return int((exact * factor).to_integral_value(rounding=ROUND_HALF_EVEN))
 
 
-def usd_to_micros(usd: Decimal | int | float | str) -> int:
+def usd_to_micros(usd: Decimal | float | str) -> int:
     return scaled(usd, MICROS_PER_USD)
 
 
@@ -40,7 +40,7 @@ def micros_to_usd(micros: int) -> float:
     return micros / MICROS_PER_USD
 
 
-def seconds_to_ms(seconds: Decimal | int | float | str) -> int:
+def seconds_to_ms(seconds: Decimal | float | str) -> int:
     return scaled(seconds, MS_PER_SECOND)
 
 

@@ -60,7 +60,9 @@ def fits_alone(spec: TaskSpec, kind: InstanceType) -> bool:
 def why_unplaceable(catalog: Catalog, spec: TaskSpec) -> str:
     """The reason to give for a task without a reservation price: the nearest miss, in numbers."""
     default = spec.demand.default or spec.demand.per_family[0][1]
-    largest = Resources(*(max(column) for column in zip(*(k.capacity for k in catalog), strict=True)))
+    largest = Resources(
+        *(max(column) for column in zip(*(k.capacity for k in catalog), strict=True))
+    )
     return (
         f"needs {default}; no instance type of catalog {catalog.name!r} holds that "
         f"(largest of each resource: {largest})"
@@ -68,20 +70,28 @@ def why_unplaceable(catalog: Catalog, spec: TaskSpec) -> str:
 
 
 def _reservation_price(catalog: Catalog, spec: TaskSpec) -> ReservationPrice | None:
-    hosts = [kind for kind in catalog if fits_alone(spec, kind) and _speed(spec, kind) > 0]
+    hosts = [kind for kind in catalog if fits_alone(spec, kind) and _speed(spec, kind.family) > 0]
     if not hosts:
         return None
-    best = min(hosts, key=lambda kind: (kind.hourly_micros / _speed(spec, kind), kind.name))
-    per_iteration = Fraction(best.hourly_micros) / _speed(spec, best)
+    speeds = {family: _speed(spec, family) for family in catalog.families}
+    if len({speeds[kind.family] for kind in hosts}) == 1:
+        best = min(hosts, key=lambda kind: (kind.hourly_micros, kind.name))
+    else:
+        best = min(hosts, key=lambda kind: (kind.hourly_micros / speeds[kind.family], kind.name))
     by_family = {
-        kind.family: round(per_iteration * _speed(spec, kind))
-        for kind in catalog
-        if spec.demand.on(kind.family) is not None
+        family: round(best.hourly_micros * speed / speeds[best.family])
+        if speed != speeds[best.family]
+        else best.hourly_micros
+        for family, speed in speeds.items()
+        if spec.demand.on(family) is not None
     }
     return ReservationPrice(best.hourly_micros, best, by_family)
 
 
-def _speed(spec: TaskSpec, kind: InstanceType) -> Fraction:
-    """Relative speed on a family: 1 where nothing is stated."""
-    throughput = spec.throughput.on(kind.family)
-    return Fraction(1) if throughput is None else Fraction(throughput)
+def _speed(spec: TaskSpec, family: str) -> Fraction:
+    """Relative speed on a family: 1 where nothing is stated. Exact, so that ties are ties."""
+    throughput = spec.throughput.on(family)
+    return _UNSTATED_SPEED if throughput is None else Fraction(throughput)
+
+
+_UNSTATED_SPEED = Fraction(1)

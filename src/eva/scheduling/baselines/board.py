@@ -41,6 +41,15 @@ class Place:
         needed = task.spec.demand.on(self.type.family)
         return needed is not None and needed.fits_in(self.free)
 
+    def fullness_with(self, task: TaskView) -> float:
+        """The share of the instance in use once `task` is on it, summed over its resources."""
+        left = self.free.minus(self._demand(task))
+        return sum(
+            1.0 - amount / capacity
+            for amount, capacity in zip(left, self.type.capacity, strict=True)
+            if capacity
+        )
+
     def add(self, task: TaskView) -> None:
         self.tasks.append(task)
         self.free = self.free.minus(self._demand(task))
@@ -48,6 +57,10 @@ class Place:
     def remove(self, task: TaskView) -> None:
         self.tasks.remove(task)
         self.free = self.free.plus(self._demand(task))
+
+    def clear(self) -> None:
+        self.tasks.clear()
+        self.free = self.type.capacity
 
     def _demand(self, task: TaskView) -> Resources:
         needed = task.spec.demand.on(self.type.family)
@@ -64,6 +77,7 @@ class Board:
         self._book = price_book(snapshot.catalog)
         self._worth = job_worth(snapshot.tasks, self._book)
         self._classes: dict[TaskId, TaskClass] = {}
+        self._prices: dict[TaskId, ReservationPrice] = {}
         self.places = [Place(view.type, view.id) for view in snapshot.instances]
         self.waiting: list[TaskView] = []
         self.unplaceable: list[Unplaceable] = []
@@ -77,14 +91,21 @@ class Board:
                 place.add(task)
             elif task.instance is not None and not task.movable:
                 continue
-            elif self._book.price(task.spec) is None:
-                reason = why_unplaceable(self.snapshot.catalog, task.spec)
-                self.unplaceable.append(Unplaceable(task.id, reason))
             else:
-                self.waiting.append(task)
+                self._wait(task)
 
-    def price(self, task: TaskView) -> ReservationPrice | None:
-        return self._book.price(task.spec)
+    def _wait(self, task: TaskView) -> None:
+        price = self._book.price(task.spec)
+        if price is None:
+            reason = why_unplaceable(self.snapshot.catalog, task.spec)
+            self.unplaceable.append(Unplaceable(task.id, reason))
+        else:
+            self.waiting.append(task)
+            self._prices[task.id] = price
+
+    def price(self, task: TaskView) -> ReservationPrice:
+        """The reservation price of a task that waits."""
+        return self._prices[task.id]
 
     def launch(self, kind: InstanceType, tasks: Iterable[TaskView]) -> Place:
         place = Place(kind, None)
@@ -95,13 +116,7 @@ class Board:
 
     def launch_alone(self, task: TaskView) -> Place:
         """A new instance of the cheapest type that holds the task."""
-        return self.launch(self.cheapest_type(task), (task,))
-
-    def cheapest_type(self, task: TaskView) -> InstanceType:
-        """The reservation-price type of a waiting task."""
-        price = self._book.price(task.spec)
-        assert price is not None, f"{task.id} fits no instance type, so it was never waiting"
-        return price.type
+        return self.launch(self.price(task).type, (task,))
 
     def worth_quanta(self, tasks: Sequence[TaskView], kind: InstanceType) -> int:
         """What these tasks are worth together on `kind`, as far as the table knows.
@@ -125,6 +140,12 @@ class Board:
             others = max(0, self._worth[task.job] - price.hourly_micros)
             known = self._classes[task.id] = TaskClass(task.spec, price, others, (task.id,))
         return known
+
+    def relative_cost(self, place: Place) -> float:
+        """What the instance costs over what its tasks would cost apart; 0 where that is unknown."""
+        prices = (self._book.price(task.spec) for task in place.tasks)
+        apart_micros = sum(price.hourly_micros for price in prices if price is not None)
+        return place.type.hourly_micros / apart_micros if apart_micros else 0.0
 
     def plan(self, decision: Decision) -> ClusterPlan:
         """Every place that has a task; the others are thereby let go."""

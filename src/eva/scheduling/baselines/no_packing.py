@@ -6,7 +6,7 @@ there. Nobody is ever slowed and nobody ever moves. It is given no oracle knowle
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eva.model.oracle import Knowledge
 from eva.model.plan import ClusterPlan, Decision
@@ -16,13 +16,8 @@ from eva.scheduling.baselines.board import Board
 
 @dataclass(frozen=True, slots=True)
 class NoPacking:
-    @property
-    def name(self) -> str:
-        return "no-packing"
-
-    @property
-    def knowledge(self) -> frozenset[Knowledge]:
-        return frozenset()
+    name: str = "no-packing"
+    knowledge: frozenset[Knowledge] = field(default=frozenset(), init=False)
 
     def plan(self, snapshot: ClusterSnapshot) -> ClusterPlan:
         board = Board(snapshot)

@@ -3,31 +3,26 @@
 Mohan et al. (OSDI 2022) pack jobs into a cluster of fixed size, each where it leaves the least
 behind. Eva's paper makes it cloud-sized (no room anywhere: launch the lowest-cost type that holds
 the task) and aware of interference: a task joins others only if that raises their
-throughput-normalized reservation price, and the whole remains worth its instance. Tasks are taken
-largest first, as in Synergy, and never move. It is given no oracle knowledge; what it knows of
-interference is what was observed.
+throughput-normalized reservation price. (Asking also that the whole be worth its instance would
+shut the door of every instance that has just lost a task, which is where new ones are needed most:
+it raises the bill.) Tasks are taken largest first, as in Synergy, and never move. It is given no
+oracle knowledge; what it knows of interference is what was observed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eva.model.oracle import Knowledge
 from eva.model.plan import ClusterPlan, Decision
 from eva.model.snapshot import ClusterSnapshot, TaskView
 from eva.scheduling.baselines.board import Board, Place
-from eva.scheduling.valuation import quanta
 
 
 @dataclass(frozen=True, slots=True)
 class Synergy:
-    @property
-    def name(self) -> str:
-        return "synergy"
-
-    @property
-    def knowledge(self) -> frozenset[Knowledge]:
-        return frozenset()
+    name: str = "synergy"
+    knowledge: frozenset[Knowledge] = field(default=frozenset(), init=False)
 
     def plan(self, snapshot: ClusterSnapshot) -> ClusterPlan:
         board = Board(snapshot)
@@ -46,28 +41,14 @@ def _largest_first(task: TaskView) -> tuple[object, ...]:
 
 
 def _best_fit(board: Board, task: TaskView) -> Place | None:
-    """Of the places that gain by the task, the one on which it leaves the least behind."""
+    """Of the places that gain by the task, the one that it leaves fullest; then the oldest."""
     fitting = [place for place in board.places if place.has_room_for(task)]
-    for place in sorted(fitting, key=lambda place: _left_behind(place, task)):  # stable
+    for place in sorted(fitting, key=lambda place: -place.fullness_with(task)):
         if _gains(board, place, task):
             return place
     return None
 
 
-def _left_behind(place: Place, task: TaskView) -> float:
-    """The share of the instance that stays free, summed over the resources that it has."""
-    needed = task.spec.demand.on(place.type.family)
-    assert needed is not None, "asked only where the task has room"
-    left = place.free.minus(needed)
-    return sum(
-        amount / capacity
-        for amount, capacity in zip(left, place.type.capacity, strict=True)
-        if capacity
-    )
-
-
 def _gains(board: Board, place: Place, task: TaskView) -> bool:
     together = board.worth_quanta([*place.tasks, task], place.type)
-    return together > board.worth_quanta(place.tasks, place.type) and together >= quanta(
-        place.type.hourly_micros
-    )
+    return together > board.worth_quanta(place.tasks, place.type)

@@ -1,0 +1,316 @@
+"""Algorithm 1 of the paper, over classes of tasks instead of single tasks.
+
+Instance types are tried from the dearest to the cheapest. A new instance is filled greedily: the
+task that raises the worth of the set most is added, until nothing fits or nothing raises it. A set
+that is worth at least its instance is kept, and, since the greedy choice depends only on which
+classes are left, it is repeated for as long as the stock of its classes lasts. What is not worth
+its instance moves on to the next cheaper type. Every task that fits anything is placed at the
+latest on the type that sets its reservation price, where even alone it is worth exactly the cost.
+
+The plain transcription of the algorithm, one task at a time, stands in the tests and must agree
+with this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from eva.model.catalog import Catalog, InstanceType
+from eva.model.colocation import Neighbours, ThroughputTable, neighbours
+from eva.model.ids import Workload
+from eva.model.resources import Resources
+from eva.scheduling.task_classes import TaskClass
+from eva.scheduling.valuation import QUANTA_PER_MICRO, Valuation
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Members = tuple[tuple[int, int], ...]  # (position of the class, how many), in class order
+
+CANNOT_RUN = np.iinfo(np.int64).max  # demand of a class on a family that it does not run on
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A set of tasks on one instance type, and how many times it is used."""
+
+    type: InstanceType
+    members: Members
+    copies: int
+    value: int  # worth of one copy, in quanta
+
+
+@dataclass(frozen=True, slots=True)
+class _OnFamily:
+    """The classes as arrays, as they look on one instance family."""
+
+    gpus: Ints
+    cpu_millis: Ints
+    memory_mib: Ints
+    alone: Floats  # worth of one task alone
+    stake: Floats  # what one task at a standstill would cost, siblings included
+
+    def demand(self, choice: int) -> Resources:
+        return Resources(
+            int(self.gpus[choice]), int(self.cpu_millis[choice]), int(self.memory_mib[choice])
+        )
+
+    def fitting(self, candidates: Ints, room: Resources) -> Ints:
+        return candidates[
+            (self.gpus[candidates] <= room.gpus)
+            & (self.cpu_millis[candidates] <= room.cpu_millis)
+            & (self.memory_mib[candidates] <= room.memory_mib)
+        ]
+
+
+class Packer:
+    """Fills instances from a stock of task classes under one table and one valuation."""
+
+    def __init__(
+        self,
+        classes: tuple[TaskClass, ...],
+        table: ThroughputTable,
+        valuation: Valuation,
+    ) -> None:
+        self.classes = classes
+        self.table = table
+        self.valuation = valuation
+        self.names, self.workload = _index_workloads(classes, table)
+        self.pairs = _pair_matrix(self.names, table)
+        self._families: dict[str, _OnFamily] = {}
+        self._classes_of: dict[Workload, list[int]] = {}
+        for position, group in enumerate(classes):
+            self._classes_of.setdefault(group.spec.workload, []).append(position)
+
+    def fill(
+        self,
+        kind: InstanceType,
+        stock: Ints,
+        candidates: Ints,
+        present: Members = (),
+    ) -> tuple[Members, int]:
+        """Greedily add tasks from `stock` to the `present` ones; the set and its worth in quanta.
+
+        `candidates` are class positions in tie order; those out of stock are passed over.
+        """
+        filling = _Filling(self, kind, present)
+        candidates = candidates[stock[candidates] > 0]
+        while True:
+            candidates = filling.family.fitting(candidates, filling.room)
+            if not len(candidates):
+                break
+            choice, value = filling.best(candidates)
+            if value <= filling.value:
+                break
+            filling.add(choice, value)
+            if stock[choice] == filling.counts[choice] - dict(present).get(choice, 0):
+                candidates = candidates[candidates != choice]
+        return filling.members(), filling.value
+
+    def holds(self, kind: InstanceType, members: Members) -> bool:
+        """Whether one instance of `kind` has room for all of `members` at once."""
+        family = self.on(kind.family)
+        room = kind.capacity
+        for choice, count in members:
+            needed = family.demand(choice)
+            if needed.gpus == CANNOT_RUN:
+                return False
+            room = room.minus(Resources(*(count * amount for amount in needed)))
+        return min(room) >= 0
+
+    def value(self, family: str, members: Members) -> int:
+        """What `members` are worth together on one instance of `family`, in quanta."""
+        return self.valuation.value(
+            family, [(self.classes[index], count) for index, count in members], self.table
+        )
+
+    def hostable(self, kind: InstanceType) -> Ints:
+        """Positions of the classes whose tasks an empty instance of `kind` can hold."""
+        everything = np.arange(len(self.classes), dtype=np.int64)
+        return self.on(kind.family).fitting(everything, kind.capacity)
+
+    def on(self, family: str) -> _OnFamily:
+        if family not in self._families:
+            self._families[family] = self._describe(family)
+        return self._families[family]
+
+    def classes_of(self, workload: Workload) -> list[int]:
+        """Positions of the classes that run `workload`."""
+        return self._classes_of.get(workload, [])
+
+    def _describe(self, family: str) -> _OnFamily:
+        demands = [group.spec.demand.on(family) for group in self.classes]
+        runs = [demand is not None for demand in demands]
+        rows = [demand or (CANNOT_RUN,) * 3 for demand in demands]
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T.copy()
+        return _OnFamily(
+            columns[0],
+            columns[1],
+            columns[2],
+            np.array(
+                [
+                    group.price.on(family) if ok else 0
+                    for group, ok in zip(self.classes, runs, strict=True)
+                ],
+                dtype=np.float64,
+            ),
+            np.array(
+                [
+                    self._stake(group, family) if ok else 0.0
+                    for group, ok in zip(self.classes, runs, strict=True)
+                ],
+                dtype=np.float64,
+            ),
+        )
+
+    def _stake(self, group: TaskClass, family: str) -> float:
+        if not self.valuation.interference:
+            return 0.0
+        return float(self.valuation.at_stake_micros(group, family))
+
+
+class _Filling:
+    """One instance while it is being filled: its room, its members and how fast each would run."""
+
+    def __init__(self, packer: Packer, kind: InstanceType, present: Members) -> None:
+        self._packer = packer
+        self._kind = kind
+        self.family = packer.on(kind.family)
+        self.room = kind.capacity
+        self.counts: dict[int, int] = {}
+        self.value = 0
+        self._slowdown = np.ones(len(packer.names))  # of a newcomer, by workload
+        self._speed: dict[int, float] = {}  # of the members, by class
+        self._crowd: Neighbours = ()
+        for choice, count in present:
+            for _ in range(count):
+                self._admit(choice)
+        if present:
+            self.value = packer.value(kind.family, self.members())
+
+    def best(self, candidates: Ints) -> tuple[int, int]:
+        """The candidate that gives the set its greatest worth, and that worth in quanta."""
+        family, packer = self.family, self._packer
+        workload = packer.workload[candidates]
+        worth = family.alone[candidates]
+        if self.counts:
+            kept, fixed = self._kept_by_newcomer()
+            stake = family.stake[candidates]
+            worth = worth - stake + stake * self._slowdown[workload] + kept[workload] + fixed
+        values = np.rint(worth * QUANTA_PER_MICRO)
+        if self.counts and packer.valuation.interference:
+            self._correct_recorded(candidates, values)
+        position = int(values.argmax())
+        return int(candidates[position]), int(values[position])
+
+    def add(self, choice: int, value: int) -> None:
+        self._admit(choice)
+        self.value = value
+
+    def members(self) -> Members:
+        return tuple(sorted(self.counts.items()))
+
+    def _admit(self, choice: int) -> None:
+        packer, family = self._packer, self.family
+        pairs = packer.pairs
+        new = packer.workload[choice]
+        for member in self._speed:
+            self._speed[member] *= pairs[packer.workload[member], new]
+        if choice not in self._speed:
+            self._speed[choice] = float(self._slowdown[new])
+        self._slowdown *= pairs[:, new]
+        self.counts[choice] = self.counts.get(choice, 0) + 1
+        self.room = self.room.minus(family.demand(choice))
+        self._crowd = neighbours((*self._crowd, packer.classes[choice].spec.workload))
+
+    def _kept_by_newcomer(self) -> tuple[Floats, float]:
+        """Worth of the members as a function of the newcomer's workload, and its constant part."""
+        packer, family = self._packer, self.family
+        rows = [packer.workload[member] for member in self.counts]
+        at_stake = [
+            count * family.stake[member] * self._speed[member]
+            for member, count in self.counts.items()
+        ]
+        fixed = sum(
+            count * (family.alone[member] - family.stake[member])
+            for member, count in self.counts.items()
+        )
+        return np.array(at_stake) @ packer.pairs[rows], float(fixed)
+
+    def _correct_recorded(self, candidates: Ints, values: Floats) -> None:
+        """Where the very set has been observed, its record replaces the pairwise estimate."""
+        packer = self._packer
+        for workload in packer.table.extensions(self._crowd):
+            for position in np.flatnonzero(np.isin(candidates, packer.classes_of(workload))):
+                counts = dict(self.counts)
+                choice = int(candidates[position])
+                counts[choice] = counts.get(choice, 0) + 1
+                values[position] = packer.value(self._kind.family, tuple(sorted(counts.items())))
+
+
+def pack(packer: Packer, catalog: Catalog, stock: Ints) -> list[Pattern]:
+    """Algorithm 1: cover the stock with patterns, dearest instance type first.
+
+    `stock` says how many tasks of each of the packer's classes are to be placed; it is not changed.
+    """
+    left = stock.copy()
+    patterns: list[Pattern] = []
+    for kind in catalog:
+        candidates = packer.hostable(kind)
+        while True:
+            candidates = candidates[left[candidates] > 0]
+            members, value = packer.fill(kind, left, candidates)
+            if not members or value < kind.hourly_micros * QUANTA_PER_MICRO:
+                break
+            copies = min(int(left[index]) // count for index, count in members)
+            for index, count in members:
+                left[index] -= copies * count
+            patterns.append(Pattern(kind, members, copies, value))
+    return patterns
+
+
+def full_stock(classes: Sequence[TaskClass]) -> Ints:
+    return np.array([len(group) for group in classes], dtype=np.int64)
+
+
+def _index_workloads(
+    classes: Sequence[TaskClass],
+    table: ThroughputTable,
+) -> tuple[list[Workload], Ints]:
+    """Number the workloads. Those of which no pair is known share one number: they look alike."""
+    known = _known_workloads({group.spec.workload for group in classes}, table)
+    numbers: dict[Workload | None, int] = {}
+    names: list[Workload] = []
+    index = []
+    for group in classes:
+        key = group.spec.workload if group.spec.workload in known else None
+        if key not in numbers:
+            numbers[key] = len(names)
+            names.append(group.spec.workload)
+        index.append(numbers[key])
+    return names, np.array(index, dtype=np.int64)
+
+
+def _known_workloads(present: Iterable[Workload], table: ThroughputTable) -> set[Workload]:
+    names = sorted(present)
+    known: set[Workload] = set()
+    for name in names:
+        row = table.pairs_of(name)
+        met = [other for other in names if other in row] if row else []
+        if met:
+            known.add(name)
+            known.update(met)
+    return known
+
+
+def _pair_matrix(names: Sequence[Workload], table: ThroughputTable) -> Floats:
+    """`matrix[i, j]`: throughput of workload i beside workload j."""
+    matrix = np.full((len(names), len(names)), table.default)
+    for i, name in enumerate(names):
+        row = table.pairs_of(name)
+        if row:
+            matrix[i] = [row.get(other, table.default) for other in names]
+    return matrix

@@ -1,0 +1,28 @@
+"""Every scheduling policy by its name: the one list that command lines and experiments read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eva.model.errors import InputError
+from eva.scheduling.eva import EvaPolicy, Mode
+from eva.scheduling.policy import SchedulingPolicy
+from eva.scheduling.valuation import Valuation
+
+_MAKERS: dict[str, Callable[[], SchedulingPolicy]] = {
+    "eva": EvaPolicy,
+    "eva-full-only": lambda: EvaPolicy("eva-full-only", mode=Mode.FULL_ONLY),
+    "eva-partial-only": lambda: EvaPolicy("eva-partial-only", mode=Mode.PARTIAL_ONLY),
+    "eva-rp": lambda: EvaPolicy("eva-rp", Valuation(interference=False)),
+    "eva-single": lambda: EvaPolicy("eva-single", Valuation(multi_task=False)),
+}
+
+POLICY_NAMES: tuple[str, ...] = tuple(_MAKERS)
+
+
+def policy(name: str) -> SchedulingPolicy:
+    """A fresh policy, or an input error that names the ones there are."""
+    if name not in _MAKERS:
+        known = ", ".join(POLICY_NAMES)
+        raise InputError.single("policy", f"{name!r} is not a policy; choose one of {known}")
+    return _MAKERS[name]()
