@@ -1,0 +1,191 @@
+"""Lower bounds on what hosting tasks must cost, with a price per task that proves them.
+
+The bound is the linear relaxation of the pattern formulation, taken on its dual side: an hourly
+price for each kind of task such that no instance type can hold tasks priced at more than itself.
+Whatever the configuration, its instances then cost at least the sum of their tasks' prices.
+
+The solver's prices are only a proposal. They are rounded down to whole micro-dollars and checked
+against every pattern in integers; if one is overpriced, all prices are lowered until none is
+(Farley's bound). Where patterns are too many to list, the check is a search that never
+underestimates, so stopping early weakens the bound and never makes it false.
+
+With a pairwise throughput, tasks are counted at the speed they would really run at: no schedule
+that suffers the interference can do the same work for less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from eva.model.catalog import Catalog
+from eva.model.units import MICROS_PER_USD
+from eva.scheduling.exact.lp import Floats, Ints, Sense, SetLp, PoolLp, Solution
+from eva.scheduling.exact.patterns import (
+    Need,
+    PairThroughput,
+    Pool,
+    Shapes,
+    list_patterns,
+    shapes_of,
+)
+from eva.scheduling.exact.search import Slowdown, search
+from eva.scheduling.task_classes import TaskClass
+
+_WORK_SCALE = 1_000_000  # work done by a slowed task, in integers
+_SLACK = 1e-9  # relative error that the search's own sums may carry
+
+
+@dataclass(frozen=True, slots=True)
+class PricingEffort:
+    """How hard to look for patterns when they are too many to list."""
+
+    rounds: int = 60
+    partial_sets: int = 2_000
+    columns_per_type: int = 8
+    gap: float = 1e-4  # stop when the bound is this close to the relaxation, relatively
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """No configuration costs less than `hourly_micros` per hour.
+
+    `duals_micros` has one price per need, aligned with what was asked: the proof, and each
+    task's share of the bound. Needs that fit no instance type have price 0.
+    """
+
+    hourly_micros: int
+    duals_micros: tuple[int, ...]
+
+
+def needs_of(classes: Iterable[TaskClass]) -> list[Need]:
+    return [Need(group.spec, len(group), len(group)) for group in classes]
+
+
+def lower_bound(
+    catalog: Catalog,
+    needs: Sequence[Need],
+    throughput: PairThroughput | None = None,
+    effort: PricingEffort = PricingEffort(),
+) -> Bound:
+    """What hosting `needs` costs at the very least, in micro-dollars per hour.
+
+    With amounts in task-milliseconds instead of tasks, the result is micro-dollars per hour times
+    milliseconds: the same bound, over time. `throughput(a, b)` is the speed of `a` beside `b`.
+    """
+    shapes = shapes_of(catalog, needs, throughput)
+    pool = list_patterns(shapes)
+    if pool.complete:
+        prices = _prices_from_pool(shapes, pool)
+    else:
+        prices = _prices_from_search(shapes, pool, effort)
+    duals = tuple(0 if number < 0 else int(prices[number]) for number in shapes.of_need)
+    total = sum(dual * need.amount for dual, need in zip(duals, needs, strict=True))
+    return Bound(total, duals)
+
+
+def relax(shapes: Shapes, pool: Pool) -> tuple[PoolLp, Solution]:
+    """The covering relaxation over a pool without interference, solved."""
+    sets = pool.sets.astype(np.float64)
+    lp = PoolLp(
+        pool.hourly_usd,
+        sets,
+        shapes.amounts.astype(np.float64),
+        Sense.COVER,
+        starting_columns(pool.hourly_usd, sets, shapes.cheapest / MICROS_PER_USD),
+    )
+    return lp, lp.solve()
+
+
+def starting_columns(costs: Floats, sets: Floats, worth: Floats) -> Ints:
+    """The patterns that look best at the price of hosting alone, and the best for each class."""
+    with np.errstate(divide="ignore"):
+        rating = costs / (sets @ worth)
+    chosen = set(np.argsort(rating, kind="stable")[: 5 * sets.shape[1]].tolist())
+    for row in range(sets.shape[1]):
+        holding = np.flatnonzero(sets[:, row])
+        if len(holding):
+            chosen.add(int(holding[rating[holding].argmin()]))
+    return np.array(sorted(chosen), dtype=np.int64)
+
+
+def proven_prices(duals: Floats, work: Ints, costs: Ints) -> Ints:
+    """Whole micro-dollars per class at which no line of `work` is worth more than its cost.
+
+    `work` is in units of 1/`_WORK_SCALE` task. Everything here is exact.
+    """
+    prices: Ints = np.floor(np.maximum(duals, 0.0) * MICROS_PER_USD).astype(np.int64)
+    limit = costs * _WORK_SCALE
+    worth = work @ prices
+    over = np.flatnonzero(worth > limit)
+    if len(over):
+        worst = int(over[np.argmax(worth[over] / limit[over])])
+        numerator, denominator = int(limit[worst]), int(worth[worst])
+        prices = np.array([int(p) * numerator // denominator for p in prices], dtype=np.int64)
+        while (work @ prices > limit).any():  # the worst was chosen in floats: take a hair more
+            prices = np.maximum(prices - 1, 0)
+    return prices
+
+
+def work_of(sets: Ints, slowdown: Slowdown | None) -> Ints:
+    """How much of each class a set gets done, in 1/`_WORK_SCALE` tasks, rounded up."""
+    if slowdown is None:
+        return sets * _WORK_SCALE
+    workloads = len(slowdown.log_pairs)
+    crowd = np.zeros((len(sets), workloads))
+    for position, kind in enumerate(slowdown.workload):
+        crowd[:, kind] += sets[:, position]
+    log_speed = np.minimum(crowd @ slowdown.log_pairs.T - np.diagonal(slowdown.log_pairs), 0.0)
+    speed = np.exp(log_speed)[:, slowdown.workload]
+    work: Ints = np.ceil(sets * speed * (_WORK_SCALE * (1 + _SLACK))).astype(np.int64)
+    return work
+
+
+def _prices_from_pool(shapes: Shapes, pool: Pool) -> Ints:
+    if not len(shapes):
+        return np.zeros(0, dtype=np.int64)
+    if shapes.slowdown is None:
+        found = relax(shapes, pool)[1]
+        return proven_prices(found.duals, work_of(pool.sets, None), pool.hourly_micros)
+    work = work_of(pool.sets, shapes.slowdown)
+    done = work / _WORK_SCALE
+    start = starting_columns(pool.hourly_usd, done, shapes.cheapest / MICROS_PER_USD)
+    need = shapes.amounts.astype(np.float64)
+    found = PoolLp(pool.hourly_usd, done, need, Sense.COVER, start).solve()
+    return proven_prices(found.duals, work, pool.hourly_micros)
+
+
+def _prices_from_search(shapes: Shapes, pool: Pool, effort: PricingEffort) -> Ints:
+    """Column generation; the best prices seen, each made safe by the ceiling of its own search."""
+    lp = SetLp(shapes.amounts.astype(np.float64), Sense.COVER)
+    singles = np.eye(len(shapes))
+    lp.add(shapes.cheapest / MICROS_PER_USD, singles)
+    lp.add(pool.hourly_usd, work_of(pool.sets, shapes.slowdown) / _WORK_SCALE)
+    best = np.zeros(len(shapes), dtype=np.int64)
+    for _ in range(effort.rounds):
+        relaxation = lp.solve()
+        duals = np.minimum(np.maximum(relaxation.duals, 0.0), shapes.cheapest / MICROS_PER_USD)
+        overpriced = _price(shapes, duals, lp, effort)
+        prices = np.floor(duals / overpriced * MICROS_PER_USD).astype(np.int64)
+        best = max(best, prices, key=lambda p: float(p @ shapes.amounts))
+        if float(best @ shapes.amounts) >= relaxation.objective * MICROS_PER_USD * (1 - effort.gap):
+            break
+    return best
+
+
+def _price(shapes: Shapes, duals: Floats, lp: SetLp, effort: PricingEffort) -> float:
+    """Add the most overpriced patterns; how much too high the duals are at worst, as a factor."""
+    overpriced = 1.0
+    for kind, host in zip(shapes.kinds, shapes.hosts, strict=True):
+        cost = kind.hourly_micros / MICROS_PER_USD
+        found = search(host, duals, cost, effort.partial_sets, shapes.slowdown)
+        overpriced = max(overpriced, found.ceiling / cost)
+        gaining = np.flatnonzero(found.worth > cost * (1 + _SLACK))
+        chosen = gaining[np.argsort(-found.worth[gaining], kind="stable")]
+        chosen = np.sort(chosen[: effort.columns_per_type])
+        if len(chosen):
+            work = work_of(found.sets[chosen], shapes.slowdown) / _WORK_SCALE
+            lp.add(np.full(len(chosen), cost), work)
+    return overpriced * (1 + _SLACK)
