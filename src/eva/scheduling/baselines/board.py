@@ -15,13 +15,14 @@ from collections.abc import Iterable, Sequence
 
 from eva.model.catalog import InstanceType
 from eva.model.colocation import ThroughputTable
+from eva.model.errors import InvariantError
 from eva.model.ids import InstanceId, TaskId
 from eva.model.plan import ClusterPlan, Decision, PlannedInstance, Unplaceable
 from eva.model.resources import Resources
 from eva.model.snapshot import ClusterSnapshot, TaskView
 from eva.scheduling.reservation_price import ReservationPrice, price_book, why_unplaceable
 from eva.scheduling.task_classes import TaskClass, job_worth
-from eva.scheduling.valuation import QUANTA_PER_MICRO, Valuation
+from eva.scheduling.valuation import QUANTA_PER_MICRO, Valuation, quanta
 
 VALUATION = Valuation()
 
@@ -38,17 +39,12 @@ class Place:
         self.free = kind.capacity
 
     def has_room_for(self, task: TaskView) -> bool:
-        needed = task.spec.demand.on(self.type.family)
-        return needed is not None and needed.fits_in(self.free)
+        return self.free_after(task) is not None
 
-    def fullness_with(self, task: TaskView) -> float:
-        """The share of the instance in use once `task` is on it, summed over its resources."""
-        left = self.free.minus(self._demand(task))
-        return sum(
-            1.0 - amount / capacity
-            for amount, capacity in zip(left, self.type.capacity, strict=True)
-            if capacity
-        )
+    def free_after(self, task: TaskView) -> Resources | None:
+        """What stays free once `task` is here too; None where it has no room."""
+        needed = task.spec.demand.on(self.type.family)
+        return self.free.minus(needed) if needed is not None and needed.fits_in(self.free) else None
 
     def add(self, task: TaskView) -> None:
         self.tasks.append(task)
@@ -77,7 +73,6 @@ class Board:
         self._book = price_book(snapshot.catalog)
         self._worth = job_worth(snapshot.tasks, self._book)
         self._classes: dict[TaskId, TaskClass] = {}
-        self._prices: dict[TaskId, ReservationPrice] = {}
         self.places = [Place(view.type, view.id) for view in snapshot.instances]
         self.waiting: list[TaskView] = []
         self.unplaceable: list[Unplaceable] = []
@@ -95,17 +90,24 @@ class Board:
                 self._wait(task)
 
     def _wait(self, task: TaskView) -> None:
-        price = self._book.price(task.spec)
-        if price is None:
+        if self.is_priced(task):
+            self.waiting.append(task)
+        else:
             reason = why_unplaceable(self.snapshot.catalog, task.spec)
             self.unplaceable.append(Unplaceable(task.id, reason))
-        else:
-            self.waiting.append(task)
-            self._prices[task.id] = price
+
+    def is_priced(self, task: TaskView) -> bool:
+        """Whether any type holds the task; true of every waiting one."""
+        return self._book.price(task.spec) is not None
 
     def price(self, task: TaskView) -> ReservationPrice:
-        """The reservation price of a task that waits."""
-        return self._prices[task.id]
+        price = self._book.price(task.spec)
+        if price is None:
+            raise InvariantError(
+                f"task {task.id} fits no type of catalog {self.snapshot.catalog.name!r} and has "
+                f"no reservation price; ask is_priced first"
+            )
+        return price
 
     def launch(self, kind: InstanceType, tasks: Iterable[TaskView]) -> Place:
         place = Place(kind, None)
@@ -123,28 +125,33 @@ class Board:
 
         A task that the catalog does not price there counts for nothing.
         """
-        classes = (self._class_of(task) for task in tasks)
-        members = [
-            (group, 1)
-            for group in classes
-            if group is not None and kind.family in group.price.by_family
-        ]
+        classes = [self._class_of(task) for task in tasks if self.is_priced(task)]
+        members = [(group, 1) for group in classes if kind.family in group.price.by_family]
         return VALUATION.value(kind.family, members, self.table)
 
-    def _class_of(self, task: TaskView) -> TaskClass | None:
+    def pair_quanta(
+        self, pair: tuple[TaskView, TaskView], throughputs: tuple[float, float], kind: InstanceType
+    ) -> int:
+        """What two tasks are worth together on `kind` at throughputs known otherwise."""
+        return quanta(
+            sum(
+                VALUATION.task_micros(self._class_of(task), kind.family, throughput)
+                for task, throughput in zip(pair, throughputs, strict=True)
+            )
+        )
+
+    def _class_of(self, task: TaskView) -> TaskClass:
         known = self._classes.get(task.id)
         if known is None:
-            price = self._book.price(task.spec)
-            if price is None:  # runs on something that the catalog no longer lists
-                return None
+            price = self.price(task)
             others = max(0, self._worth[task.job] - price.hourly_micros)
             known = self._classes[task.id] = TaskClass(task.spec, price, others, (task.id,))
         return known
 
     def relative_cost(self, place: Place) -> float:
         """What the instance costs over what its tasks would cost apart; 0 where that is unknown."""
-        prices = (self._book.price(task.spec) for task in place.tasks)
-        apart_micros = sum(price.hourly_micros for price in prices if price is not None)
+        priced = (task for task in place.tasks if self.is_priced(task))
+        apart_micros = sum(self.price(task).hourly_micros for task in priced)
         return place.type.hourly_micros / apart_micros if apart_micros else 0.0
 
     def plan(self, decision: Decision) -> ClusterPlan:
