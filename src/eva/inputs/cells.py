@@ -1,0 +1,63 @@
+"""The cells of one row as values: None where a cell is wrong, and the complaint is on record.
+
+A reader takes all cells of a row first and gives up on the row only then, so that three mistakes
+in one row make three complaints.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from eva.inputs.amounts import Unit, parse_amount, parse_rate
+from eva.inputs.problems import Problems
+from eva.inputs.tables import Row
+
+_LONGEST_WORD = 200
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class Cells:
+    """The cells of `row`, read by column."""
+
+    def __init__(self, row: Row, problems: Problems) -> None:
+        self._row = row
+        self._problems = problems
+
+    def complain(self, message: str, column: str | None = None) -> None:
+        self._problems.add(self._row.line, message, column)
+
+    def word(self, column: str) -> str | None:
+        """Text that must be there: a name."""
+        text = self._row[column]
+        if not text:
+            self.complain("is missing", column)
+        elif len(text) > _LONGEST_WORD:
+            self.complain(f"is longer than {_LONGEST_WORD} characters", column)
+        elif _CONTROL.search(text):
+            self.complain(f"{text!r} holds a control character", column)
+        else:
+            return text
+        return None
+
+    def amount(self, column: str, unit: Unit) -> int | None:
+        """An amount that must be there."""
+        try:
+            return parse_amount(self._row[column], unit)
+        except ValueError as error:
+            self.complain(str(error), column)
+            return None
+
+    def optional_amount(self, column: str, unit: Unit) -> int | None:
+        """An amount, or None where the cell is empty."""
+        return self.amount(column, unit) if self._row[column] else None
+
+    def optional_rate(self, column: str, *, most: Decimal, noun: str) -> float | None:
+        """A positive measurement, or None where the cell is empty."""
+        if not self._row[column]:
+            return None
+        try:
+            return parse_rate(self._row[column], most=most, noun=noun)
+        except ValueError as error:
+            self.complain(str(error), column)
+            return None
