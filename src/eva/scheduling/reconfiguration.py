@@ -10,7 +10,7 @@ its price, and so places just the waiting tasks and those of instances that stop
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -23,9 +23,13 @@ from eva.scheduling.packing import Ints, Packer, Pattern, pack
 from eva.scheduling.situation import Situation
 from eva.scheduling.valuation import QUANTA_PER_MICRO
 
+Packing = Callable[[Packer, Catalog, Ints], list[Pattern]]  # Algorithm 1, or a better answer
 
-def full_reconfiguration(situation: Situation) -> tuple[PlannedInstance, ...]:
-    return _reconfigure(situation, kept=situation.fixed, taken_apart=situation.free)
+
+def full_reconfiguration(
+    situation: Situation, packing: Packing = pack
+) -> tuple[PlannedInstance, ...]:
+    return _reconfigure(situation, situation.fixed, situation.free, packing)
 
 
 def partial_reconfiguration(situation: Situation) -> tuple[PlannedInstance, ...]:
@@ -36,13 +40,14 @@ def partial_reconfiguration(situation: Situation) -> tuple[PlannedInstance, ...]
     ]
     kept = {view.id for view in worth_it}
     taken_apart = [view for view in situation.free if view.id not in kept]
-    return _reconfigure(situation, kept=[*situation.fixed, *worth_it], taken_apart=taken_apart)
+    return _reconfigure(situation, [*situation.fixed, *worth_it], taken_apart, pack)
 
 
 def _reconfigure(
     situation: Situation,
     kept: Sequence[InstanceView],
     taken_apart: Sequence[InstanceView],
+    packing: Packing,
 ) -> tuple[PlannedInstance, ...]:
     placing = _to_place(situation, taken_apart)
     stock = np.array([len(tasks) for tasks in placing], dtype=np.int64)
@@ -51,7 +56,7 @@ def _reconfigure(
     )
     patterns = [
         right_sized(situation.packer, situation.snapshot.catalog, pattern)
-        for pattern in pack(situation.packer, situation.snapshot.catalog, stock)
+        for pattern in packing(situation.packer, situation.snapshot.catalog, stock)
     ]
     return (*planned, *expand(patterns, situation.classes, placing, taken_apart))
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from eva.model.catalog import Catalog
 from eva.model.units import MICROS_PER_USD
-from eva.scheduling.exact.lp import Floats, Ints, Sense, SetLp, PoolLp, Solution
+from eva.scheduling.exact.lp import Floats, Ints, PoolLp, Sense, SetLp, Solution
 from eva.scheduling.exact.patterns import (
     Need,
     PairThroughput,

@@ -42,7 +42,7 @@ class Solution:
 
 
 def quiet_solver(threads: int = 1) -> highspy.Highs:
-    solver = highspy.Highs()
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]  # its constructor has no annotations
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", threads)
     return solver
@@ -57,9 +57,7 @@ def model(costs: Floats, sets: Floats, need: Floats, sense: Sense) -> highspy.Hi
     lp.col_cost_ = costs
     lp.col_lower_ = np.zeros(columns)
     lp.col_upper_ = np.full(columns, highspy.kHighsInf)
-    lp.row_lower_, lp.row_upper_ = (
-        (need, unbounded) if sense is Sense.COVER else (-unbounded, need)
-    )
+    lp.row_lower_, lp.row_upper_ = (need, unbounded) if sense is Sense.COVER else (-unbounded, need)
     line, row = np.nonzero(sets)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_ = _starts(sets, closed=True)
@@ -93,11 +91,11 @@ class SetLp:
         )
 
     def change_need(self, need: Floats) -> None:
-        rows = len(need)
-        unbounded = np.full(rows, highspy.kHighsInf)
-        scaled = self._scaled(need)
-        lower, upper = (scaled, unbounded) if self.sense is Sense.COVER else (-unbounded, scaled)
-        self._solver.changeRowsBounds(rows, np.arange(rows, dtype=np.int32), lower, upper)
+        for row, amount in enumerate(self._scaled(need)):
+            if self.sense is Sense.COVER:
+                self._solver.changeRowBounds(row, amount, highspy.kHighsInf)
+            else:
+                self._solver.changeRowBounds(row, -highspy.kHighsInf, amount)
 
     def solve(self) -> Solution:
         self._solver.run()

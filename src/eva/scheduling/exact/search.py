@@ -29,7 +29,7 @@ class Slowdown:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """An instance type as the search sees it, and the classes that it can run, with their limits."""
+    """An instance type and the classes of tasks, as the search sees them."""
 
     room: Ints
     demands: Ints  # a line per class
@@ -53,16 +53,16 @@ class _Partial:
     sets: Ints
     room: Ints
     worth: Floats
-    held: Floats | None = None  # worth at full speed by workload; only where neighbours slow
-    log_speed: Floats | None = None  # of a newcomer, by workload
+    held: Floats  # worth at full speed by workload; no columns where nobody slows anybody
+    log_speed: Floats  # of a newcomer, by workload
 
     def pick(self, lines: Ints) -> _Partial:
         return _Partial(
             self.sets[lines],
             self.room[lines],
             self.worth[lines],
-            None if self.held is None else self.held[lines],
-            None if self.log_speed is None else self.log_speed[lines],
+            self.held[lines],
+            self.log_speed[lines],
         )
 
 
@@ -107,13 +107,14 @@ def search(
 
 
 def _empty_set(host: Host, slowdown: Slowdown | None) -> _Partial:
-    start = _Partial(
-        np.zeros((1, host.limits.size), np.int64), host.room.reshape(1, 3).copy(), np.zeros(1)
+    workloads = 0 if slowdown is None else len(slowdown.log_pairs)
+    return _Partial(
+        np.zeros((1, host.limits.size), np.int64),
+        host.room.reshape(1, 3).copy(),
+        np.zeros(1),
+        np.zeros((1, workloads)),
+        np.zeros((1, workloads)),
     )
-    if slowdown is not None:
-        start.held = np.zeros((1, len(slowdown.log_pairs)))
-        start.log_speed = np.zeros((1, len(slowdown.log_pairs)))
-    return start
 
 
 def _extend(
@@ -145,7 +146,6 @@ def _extend(
 
 
 def _slow(grown: _Partial, slowdown: Slowdown, kind: int, counts: Ints, worth: float) -> None:
-    assert grown.held is not None and grown.log_speed is not None
     grown.held[:, kind] += counts * worth
     grown.log_speed += counts[:, None] * slowdown.log_pairs[:, kind]
     beside_self = np.diagonal(slowdown.log_pairs)  # a task is not its own neighbour
@@ -157,7 +157,7 @@ def _hope(partial: _Partial, rates: Floats, promise: Floats) -> Floats:
     priced = partial.room @ rates.T
     with np.errstate(invalid="ignore"):
         more = np.where(np.isinf(promise), np.inf, priced * promise).min(axis=1)
-    if partial.log_speed is not None:
+    if partial.log_speed.size:
         more = more * np.exp(partial.log_speed.max(axis=1))
     hope: Floats = partial.worth + more
     return hope
