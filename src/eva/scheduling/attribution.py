@@ -10,8 +10,8 @@ pick the task to hold responsible, one entry at a time:
 
 What the rules leave open is decided here as follows.
 
-- *Alone* counts as recorded at 1 and is never an entry; a job whose tasks all run alone says
-  nothing, however slow it is.
+- *Alone* is 1 by definition and never an entry: tasks without neighbours are passed over, and a
+  job whose tasks all run alone says nothing, however slow it is.
 - *Recorded equal to observed* explains the observation: nothing is left to record.
 - *All recorded, all higher*: the observation contradicts the table, so something it assumes has
   changed. The lowest is lowered to the observation, the smallest correction that explains it.
@@ -89,8 +89,6 @@ class _Draft:
         self._fresh: dict[tuple[Workload, Neighbours], float] = {}
 
     def recorded(self, sighting: _Sighting) -> float | None:
-        if not sighting.beside:
-            return 1.0
         fresh = self._fresh.get(sighting.key)
         return self._table.recorded(*sighting.key) if fresh is None else fresh
 
@@ -143,31 +141,29 @@ def _sightings(group: InstanceObservation) -> list[_Sighting]:
 def _settle(sightings: Sequence[_Sighting], draft: _Draft) -> None:
     """Apply the rules to one job until its observation is explained.
 
-    Each step of rule 2 raises one entry to the observation for good, so there are at most as many
-    steps as tasks, and one more for rule 1 or 3. Sorting once finds them all in order.
+    A step of rule 2 raises one entry to the observation, and then the observation is explained; so
+    repeating it is raising every entry that is too low, and rules 1 and 3 are needed once at most.
     """
     observed = min(sighting.throughput for sighting in sightings)
     known: list[tuple[float, _Sighting]] = []
     unknown: list[_Sighting] = []
     for sighting in sightings:
         recorded = draft.recorded(sighting)
-        if recorded is None:
-            unknown.append(sighting)
-        else:
+        if recorded is not None:
             known.append((recorded, sighting))
-    too_low = [sighting for recorded, sighting in known if recorded < observed]
-    for sighting in too_low:  # rule 2, and again for the next lowest
-        draft.record(sighting, observed)
+        elif sighting.beside:
+            unknown.append(sighting)
+    for recorded, sighting in known:
+        if recorded < observed:  # rule 2, for the lowest and then for the next
+            draft.record(sighting, observed)
     explained = any(recorded <= observed for recorded, _ in known)
     if explained or len(sightings) < sightings[0].seen.job_tasks:
         return
     if unknown:  # rules 1 and 3
         draft.record(min(unknown, key=_most_neighbours_first), observed)
-        return
-    suspects = [(recorded, sighting) for recorded, sighting in known if sighting.beside]
-    if suspects:  # a contradiction
-        lowest = min(recorded for recorded, _ in suspects)
-        blamed = [sighting for recorded, sighting in suspects if recorded == lowest]
+    elif known:  # a contradiction
+        lowest = min(recorded for recorded, _ in known)
+        blamed = [sighting for recorded, sighting in known if recorded == lowest]
         draft.record(min(blamed, key=_most_neighbours_first), observed)
 
 

@@ -126,14 +126,14 @@ class _Round:
     def scale_in(self, ratio: float) -> None:
         """Clear badly underused instances, worst first, where all tasks find room elsewhere."""
         costs = ((self._board.relative_cost(place), place) for place in self._board.places)
-        underused = [(cost, place) for cost, place in costs if place.instance and cost > ratio]
+        underused = [(cost, place) for cost, place in costs if cost > ratio]
         for _, place in sorted(underused, key=lambda pair: -pair[0]):
             self._clear(place)
 
     def _clear(self, place: Place) -> None:
         if not all(task.movable for task in place.tasks):
             return
-        others = [other for other in self._board.places if other is not place and other.instance]
+        others = [other for other in self._board.places if other is not place]
         moved: list[tuple[TaskView, Place]] = []
         for task in self.longest_first(place.tasks):
             target = self._place_for(task, others, down=False)
