@@ -1,0 +1,1 @@
+"""Tasks as Docker containers."""

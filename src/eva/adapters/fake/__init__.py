@@ -1,0 +1,1 @@
+"""Stand-ins that keep the contract of a port in memory, for tests and simulations of a worker."""

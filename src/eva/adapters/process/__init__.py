@@ -1,0 +1,1 @@
+"""Tasks as plain processes: the embedded default, for machines without Docker."""
