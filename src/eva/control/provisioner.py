@@ -1,0 +1,82 @@
+"""The Provisioner: launches instances, drains them, and has them terminated.
+
+An instance that the plan drops is drained: it is terminated once its last copy has left, and
+taken back if a copy turns out not to leave. An instance is only gone when the cloud says so.
+"""
+
+from __future__ import annotations
+
+from eva.control.commands import Command, LaunchInstance, TerminateInstance
+from eva.control.lifecycle import InstanceState, InstanceStep
+from eva.control.state import Instance, State
+from eva.model.catalog import InstanceType
+from eva.model.ids import InstanceId
+
+
+class Provisioner:
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def launch(self, kind: InstanceType, now_ms: int, out: list[Command]) -> Instance:
+        state = self._state
+        state.launches += 1
+        instance = Instance(InstanceId(f"i-{state.launches}"), kind, now_ms)
+        state.instances[instance.id] = instance
+        state.ledger.launch(instance.id, kind.name, kind.hourly_micros, now_ms)
+        state.dirty_instances = True
+        out.append(LaunchInstance(instance.id, kind))
+        return instance
+
+    def acquired(self, instance: Instance, at_ms: int) -> None:
+        """Billing starts, also where the launch was called off meanwhile."""
+        self._state.ledger.acquire(instance.id, at_ms)
+        if instance.state is InstanceState.REQUESTED:
+            instance.step(InstanceStep.ACQUIRE)
+
+    def registered(self, instance: Instance, now_ms: int) -> bool:
+        """Whether this is news. The cloud's word may be slower than the worker's."""
+        self._state.ledger.acquire(instance.id, now_ms)
+        if instance.state not in (InstanceState.REQUESTED, InstanceState.ACQUIRED):
+            return False
+        instance.step(InstanceStep.REGISTER)
+        instance.ready_ms = now_ms
+        return True
+
+    def drop(self, instance: Instance, out: list[Command]) -> None:
+        """The instance is not in the plan and nothing is bound for it."""
+        if instance.copies:
+            if instance.ready:
+                instance.step(InstanceStep.DRAIN)
+                self._state.dirty_instances = True
+        else:
+            self._terminate(instance, out)
+
+    def copy_left(self, instance: Instance, out: list[Command]) -> None:
+        """Terminate a drained instance with its last copy."""
+        if instance.state is InstanceState.DRAINING and not instance.copies:
+            self._terminate(instance, out)
+
+    def retain(self, instance: Instance) -> bool:
+        """Take a drained instance back for a task that does not leave after all."""
+        if instance.state is InstanceState.DRAINING and not instance.doomed:
+            instance.step(InstanceStep.RETAIN)
+            self._state.dirty_instances = True
+        return instance.usable
+
+    def abandon(self, instance: Instance, out: list[Command]) -> None:
+        """Have a silent instance terminated, whatever may still run on it."""
+        instance.doomed = True
+        if instance.state is not InstanceState.TERMINATING:
+            self._terminate(instance, out)
+
+    def gone(self, instance: Instance, at_ms: int, ended_by: str) -> None:
+        instance.step(InstanceStep.VANISH)
+        del self._state.instances[instance.id]
+        self._state.unobserved.pop(instance.id, None)
+        self._state.ledger.close(instance.id, at_ms, ended_by)
+        self._state.dirty_instances = True
+
+    def _terminate(self, instance: Instance, out: list[Command]) -> None:
+        instance.step(InstanceStep.TERMINATE)
+        self._state.dirty_instances = True
+        out.append(TerminateInstance(instance.id))
