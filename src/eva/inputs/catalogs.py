@@ -84,7 +84,7 @@ def load(path_or_name: str, cpu_column: str | None = None) -> Catalog:
         return _read_built_in_as(BUILT_IN[path_or_name], cpu_column)
     if not Path(path_or_name).suffix and not Path(path_or_name).exists():
         raise _unknown(path_or_name)
-    return _read(path_or_name, Path(path_or_name).stem, cpu_column)
+    return _read(path_or_name, Path(path_or_name).name, cpu_column)
 
 
 def _read_built_in_as(entry: BuiltIn, cpu_column: str | None) -> Catalog:
@@ -143,12 +143,12 @@ def _instance_type(row: Row, cpu_column: str, cells: Cells) -> InstanceType | No
         cells.complain("has no capacity at all; state gpus, CPUs or memory_gb")
         return None
     return InstanceType(
-        name, family, capacity, price or 0, InstanceDelays(*delays), spot, row["price_as_of"]
+        name, family, capacity, price or 0, InstanceDelays(*delays), spot, row.text("price_as_of")
     )
 
 
 def _check_date(row: Row, cells: Cells) -> None:
-    date = row["price_as_of"]
+    date = row.text("price_as_of")
     if date:
         try:
             dt.date.fromisoformat(date)
@@ -159,6 +159,6 @@ def _check_date(row: Row, cells: Cells) -> None:
 def _check_names(table: Table, problems: Problems) -> None:
     first: dict[str, int] = {}
     for row in table.rows:
-        name = row["instance_type"]
+        name = row.text("instance_type")
         if name and first.setdefault(name, row.line) != row.line:
             problems.add(row.line, f"{name!r} is already on line {first[name]}", "instance_type")

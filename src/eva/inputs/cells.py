@@ -18,20 +18,30 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Cells:
-    """The cells of `row`, read by column."""
+    """The cells of `row`, read by column.
+
+    A required column that the whole table lacks is one complaint about the table, not one for
+    every row.
+    """
+
+    __slots__ = ("_problems", "_row")
 
     def __init__(self, row: Row, problems: Problems) -> None:
         self._row = row
         self._problems = problems
+
+    def _lacks(self, column: str) -> bool:
+        return column in self._problems.missing_columns
 
     def complain(self, message: str, column: str | None = None) -> None:
         self._problems.add(self._row.line, message, column)
 
     def word(self, column: str) -> str | None:
         """Text that must be there: a name."""
-        text = self._row[column]
+        text = self._row.text(column)
         if not text:
-            self.complain("is missing", column)
+            if not self._lacks(column):
+                self.complain("is missing", column)
         elif len(text) > _LONGEST_WORD:
             self.complain(f"is longer than {_LONGEST_WORD} characters", column)
         elif _CONTROL.search(text):
@@ -42,22 +52,24 @@ class Cells:
 
     def amount(self, column: str, unit: Unit) -> int | None:
         """An amount that must be there."""
+        if self._lacks(column):
+            return None
         try:
-            return parse_amount(self._row[column], unit)
+            return parse_amount(self._row.text(column), unit)
         except ValueError as error:
             self.complain(str(error), column)
             return None
 
     def optional_amount(self, column: str, unit: Unit) -> int | None:
         """An amount, or None where the cell is empty."""
-        return self.amount(column, unit) if self._row[column] else None
+        return self.amount(column, unit) if self._row.text(column) else None
 
     def optional_rate(self, column: str, *, most: Decimal, noun: str) -> float | None:
         """A positive measurement, or None where the cell is empty."""
-        if not self._row[column]:
+        if not self._row.text(column):
             return None
         try:
-            return parse_rate(self._row[column], most=most, noun=noun)
+            return parse_rate(self._row.text(column), most=most, noun=noun)
         except ValueError as error:
             self.complain(str(error), column)
             return None

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from eva.inputs.guarded_yaml import Entries, Items, Node, Scalar, read_yaml
 from eva.inputs.problems import Problems, did_you_mean
@@ -23,14 +24,13 @@ _LARGEST_FILE = 512 * 1024 * 1024
 _YAML_START = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:---|%YAML|-\s|\[|\{|[A-Za-z_]+\s*:(?:\s|$))")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row: its line, and the text of its cells without surrounding blanks; "" is empty."""
 
     line: int
     cells: Mapping[str, str]
 
-    def __getitem__(self, column: str) -> str:
+    def text(self, column: str) -> str:
         return self.cells.get(column, "")
 
 
@@ -64,7 +64,7 @@ def read_table(path: str, columns: Columns) -> tuple[Table, Problems]:
     """
     text, problems = read_text(path)
     table = (
-        _from_yaml(text, problems, columns) if _is_yaml(path, text) else _from_csv(text, problems)
+        _from_yaml(text, problems, columns) if _is_yaml(path, text) else parse_csv(text, problems)
     )
     check_columns(table, columns, problems)
     if not table.rows:
@@ -109,9 +109,10 @@ def _read_bytes(path: str, problems: Problems) -> bytes:
 
 def check_columns(table: Table, columns: Columns, problems: Problems) -> None:
     """Complain about columns that are missing, unknown or there twice."""
-    for name in columns.required:
-        if name not in table.columns:
-            problems.add(table.header_line, f"column {name!r} is missing")
+    missing = [name for name in columns.required if name not in table.columns]
+    for name in missing:
+        problems.add(table.header_line, f"column {name!r} is missing")
+    problems.missing_columns = frozenset(missing)
     seen: set[str] = set()
     for name in table.columns:
         if name in seen:
@@ -144,7 +145,8 @@ def _is_yaml(path: str, text: str) -> bool:
     return suffix not in {".csv", ".tsv", ".txt"} and _YAML_START.match(text) is not None
 
 
-def _from_csv(text: str, problems: Problems) -> Table:
+def parse_csv(text: str, problems: Problems) -> Table:
+    """The table in CSV text; its columns are not checked yet."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header: tuple[str, ...] = ()
     header_line = 0
@@ -159,13 +161,14 @@ def _from_csv(text: str, problems: Problems) -> Table:
                 if cells[0].lstrip().startswith("#"):
                     continue
                 header, header_line = _header(cells, start, problems), start
-            elif len(cells) != len(header):
+                continue
+            if len(cells) != len(header):
                 problems.add(
                     start, f"has {len(cells)} cells, the header has {len(header)}{_why(cells)}"
                 )
-            else:
-                texts = (cell.strip() for cell in cells)
-                rows.append(Row(start, dict(zip(header, texts, strict=True))))
+            if len(cells) <= len(header):  # of a longer row, nobody knows which cell is too many
+                texts = map(str.strip, cells)
+                rows.append(Row(start, dict(zip(header, texts, strict=False))))
     except csv.Error as error:
         raise problems.fail(reader.line_num, f"is not valid CSV: {error}") from None
     if not header:

@@ -26,6 +26,7 @@ _RESOURCES: tuple[tuple[str, Unit], ...] = (
     ("cpus", CPUS),
     ("memory_gb", MEMORY_GB),
 )
+_NOT_OF_THE_SPEC = frozenset({"id", "job", "duration_h"})
 _FASTEST = Decimal(10**12)
 
 COLUMNS = Columns(
@@ -50,17 +51,17 @@ def load(path: str) -> TaskFile:
     """The tasks in the file at `path`; `-` is standard input."""
     table, problems = read_table(path, COLUMNS)
     families = _families(table)
-    specs: dict[tuple[str, ...], TaskSpec | None] = {}
+    specs = _Specs(table, families, problems)
     tasks: list[TaskView] = []
     durations: dict[JobId, int] = {}
     for row in table.rows:
         cells = Cells(row, problems)
         name = cells.word("id")
-        spec = _spec(row, table, families, specs, problems)
+        spec = specs.of(row)
         duration = cells.optional_amount("duration_h", DURATION_H)
         if name is None or spec is None:
             continue
-        job = JobId(row["job"] or name)
+        job = JobId(row.text("job") or name)
         tasks.append(TaskView(TaskId(name), job, spec))
         if duration is not None:
             durations[job] = max(duration, durations.get(job, 0))
@@ -76,21 +77,23 @@ def _families(table: Table) -> tuple[str, ...]:
     )
 
 
-def _spec(
-    row: Row,
-    table: Table,
-    families: tuple[str, ...],
-    known: dict[tuple[str, ...], TaskSpec | None],
-    problems: Problems,
-) -> TaskSpec | None:
-    """The task's spec; rows that say the same share one, so that later look-ups are by identity."""
-    key = tuple(
-        row[column] for column in table.columns if column not in {"id", "job", "duration_h"}
-    )
-    found = known.get(key)
-    if found is None:
-        found = known[key] = _read_spec(Cells(row, problems), row, families)
-    return found
+class _Specs:
+    """The specs of rows; rows that say the same share one, so that look-ups are by identity."""
+
+    def __init__(self, table: Table, families: tuple[str, ...], problems: Problems) -> None:
+        self._columns = [name for name in table.columns if name not in _NOT_OF_THE_SPEC]
+        self._families = families
+        self._problems = problems
+        self._known: dict[tuple[str | None, ...], TaskSpec] = {}
+
+    def of(self, row: Row) -> TaskSpec | None:
+        key = tuple(map(row.cells.get, self._columns))
+        found = self._known.get(key)
+        if found is None:  # new, or wrong: then every row of the kind is complained about
+            found = _read_spec(Cells(row, self._problems), row, self._families)
+            if found is not None:
+                self._known[key] = found
+        return found
 
 
 def _read_spec(cells: Cells, row: Row, families: tuple[str, ...]) -> TaskSpec | None:
@@ -108,9 +111,11 @@ def _read_spec(cells: Cells, row: Row, families: tuple[str, ...]) -> TaskSpec | 
 
 
 def _demand(cells: Cells, row: Row, families: tuple[str, ...]) -> Demand | None:
-    has_default = any(row[column] for column, _ in _RESOURCES)
+    has_default = any(row.text(column) for column, _ in _RESOURCES)
     named = [
-        family for family in families if any(row[f"{column}.{family}"] for column, _ in _RESOURCES)
+        family
+        for family in families
+        if any(row.text(f"{column}.{family}") for column, _ in _RESOURCES)
     ]
     if not has_default and named:
         default = None
@@ -122,7 +127,7 @@ def _demand(cells: Cells, row: Row, families: tuple[str, ...]) -> Demand | None:
     complete = True
     for family in named:
         columns = [
-            f"{column}.{family}" if default is None or row[f"{column}.{family}"] else column
+            f"{column}.{family}" if default is None or row.text(f"{column}.{family}") else column
             for column, _ in _RESOURCES
         ]
         amounts = _amounts(cells, columns)
@@ -152,16 +157,16 @@ def _check_ids(table: Table, problems: Problems) -> None:
     first: dict[str, int] = {}
     jobless: dict[str, int] = {}
     for row in table.rows:
-        name = row["id"]
+        name = row.text("id")
         if not name:
             continue
         if first.setdefault(name, row.line) != row.line:
             problems.add(row.line, f"{name!r} is already on line {first[name]}", "id")
-        if not row["job"]:
+        if not row.text("job"):
             jobless.setdefault(name, row.line)
     for row in table.rows:
-        if row["job"] in jobless:
-            line = jobless[row["job"]]
+        if row.text("job") in jobless:
+            line = jobless[row.text("job")]
             problems.add(
-                row.line, f"{row['job']!r} is the id of a task of its own (line {line})", "job"
+                row.line, f"{row.text('job')!r} is the id of a task of its own (line {line})", "job"
             )

@@ -1,0 +1,59 @@
+"""How commands speak: tables and text on standard output, complaints on standard error.
+
+Colour only on a terminal, and never with NO_COLOR set; rich sees to both. JSON is printed plainly,
+so that it can be piped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eva.model.errors import EvaError, InputError
+
+if TYPE_CHECKING:  # importing rich takes as long as all the rest of `eva --help`
+    from rich.console import Console
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+_NOT_A_TERMINAL_WIDTH = 120
+
+
+def stdout() -> Console:
+    from rich.console import Console
+
+    fixed = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width = None if fixed else _NOT_A_TERMINAL_WIDTH
+    return Console(highlight=False, width=width, emoji=False)
+
+
+def stderr() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+
+
+def print_json(value: object) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_note(message: str) -> None:
+    from rich.text import Text
+
+    stderr().print(Text("note: ", style="yellow"), Text(message), sep="")
+
+
+def print_error(error: EvaError) -> None:
+    """One line per problem, so that editors can jump to `file:line`."""
+    from rich.text import Text
+
+    problems = [str(p) for p in error.problems] if isinstance(error, InputError) else [str(error)]
+    console = stderr()
+    for problem in problems:
+        console.print(Text("error: ", style="bold red"), Text(problem), sep="")
+    if len(problems) > 1:
+        console.print(f"{len(problems)} problems; nothing was done")

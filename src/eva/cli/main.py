@@ -1,0 +1,51 @@
+"""The entry point `eva`: the list of commands, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from eva import __version__
+from eva.cli import catalog, solve
+from eva.cli.console import print_error
+from eva.model.errors import EvaError
+
+app = typer.Typer(
+    name="eva",
+    help="Rents the cheapest set of cloud instances that hosts your batch jobs.",
+    epilog="Exit codes: 0 done, 1 it did not work, 2 wrong input or usage, 130 interrupted.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: reflowed to the width there is, and twice as fast
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("solve", short_help="Find the cheapest instances for a file of tasks.")(solve.solve)
+app.add_typer(catalog.app, name="catalog")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"eva {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _eva(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Rents the cheapest set of cloud instances that hosts your batch jobs."""
+
+
+def main() -> None:
+    try:
+        app()
+    except EvaError as error:
+        print_error(error)
+        sys.exit(error.exit_code)
