@@ -17,6 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+import pytest
+
+from tests.support.requirements import require
 
 PASSWORD = "loopback-only"  # of a server that lives for one test session
 
@@ -115,3 +118,12 @@ def running_postgres(binaries: Path) -> Iterator[PostgresServer]:
         server.stop("immediate")
         shutil.rmtree(folder)
         folder.with_name(f"{folder.name}.out").unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    binaries = postgres_binaries()
+    require(binaries, "PostgreSQL's initdb and pg_ctl (Debian: the package postgresql)")
+    assert binaries is not None
+    with running_postgres(binaries) as server:
+        yield server

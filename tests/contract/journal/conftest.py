@@ -9,17 +9,9 @@ import pytest
 
 from eva.ports.journal import Journal
 from tests.contract.journal.stores import MemoryStore, Store, postgres_store, sqlite_store
-from tests.support.postgres import PostgresServer, postgres_binaries, running_postgres
-from tests.support.requirements import require
+from tests.support.postgres import postgres_server
 
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    binaries = postgres_binaries()
-    require(binaries, "PostgreSQL's initdb and pg_ctl (Debian: the package postgresql)")
-    assert binaries is not None
-    with running_postgres(binaries) as server:
-        yield server
+__all__ = ["postgres_server"]  # a fixture by being here
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -100,14 +100,16 @@ class PostgresDatabase:
         self._reading = threading.Lock()
         self._reader: Connection | None = None
         self._writer: Connection | None = None
-        try:
-            self._writer = self._connect()
-            with self._writer.transaction():
-                _prepare(self._writer, self.name)
-            self._writer.execute("INSERT INTO eva_writers VALUES (%s, 0)", [self._id])
-        except psycopg.Error as error:
-            self._drop(self._writer)
-            raise typed_error(error, self.name) from error
+        with ExitStack() as unless_ready:
+            unless_ready.callback(lambda: self._drop(self._writer))
+            try:
+                self._writer = self._connect()
+                with self._writer.transaction():
+                    _prepare(self._writer, self.name)
+                self._writer.execute("INSERT INTO eva_writers VALUES (%s, 0)", [self._id])
+            except psycopg.Error as error:
+                raise typed_error(error, self.name) from error
+            unless_ready.pop_all()
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         self._number += 1

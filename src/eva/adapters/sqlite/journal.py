@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -75,14 +76,16 @@ class SqliteDatabase:
         self._now_ms = now_ms
         self._liveness = Liveness(path)
         self._reading = threading.Lock()
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = self._connect()
-            _prepare(self._writer, self.name)
-            _sync_folder(path.parent)
-            self._reader = self._connect()
-        except (sqlite3.Error, OSError) as error:
-            raise self._typed(error) from error
+        with ExitStack() as unless_ready:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._writer = unless_ready.enter_context(closing(self._connect()))
+                _prepare(self._writer, self.name)
+                _sync_folder(path.parent)
+                self._reader = unless_ready.enter_context(closing(self._connect()))
+            except (sqlite3.Error, OSError) as error:
+                raise self._typed(error) from error
+            unless_ready.pop_all()
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         try:
