@@ -28,7 +28,9 @@ from eva.scheduling.exact.patterns import (
     PairThroughput,
     Pool,
     Shapes,
+    joined,
     list_patterns,
+    pool_of,
     shapes_of,
 )
 from eva.scheduling.exact.search import Slowdown, search
@@ -77,10 +79,12 @@ def lower_bound(
     """
     shapes = shapes_of(catalog, needs, throughput)
     pool = list_patterns(shapes)
-    if pool.complete:
-        prices = _prices_from_pool(shapes, pool)
+    if not pool.complete:
+        prices = generate(shapes, pool, effort)[1]
+    elif throughput is None:
+        prices = proven_prices(relax(shapes, pool)[1].duals, shapes, pool)
     else:
-        prices = _prices_from_search(shapes, pool, effort)
+        prices = _slowed_prices(shapes, pool)
     duals = tuple(0 if number < 0 else int(prices[number]) for number in shapes.of_need)
     total = sum(dual * need.amount for dual, need in zip(duals, needs, strict=True))
     return Bound(total, duals)
@@ -111,11 +115,13 @@ def starting_columns(costs: Floats, sets: Floats, worth: Floats) -> Ints:
     return np.array(sorted(chosen), dtype=np.int64)
 
 
-def proven_prices(duals: Floats, work: Ints, costs: Ints) -> Ints:
-    """Whole micro-dollars per class at which no line of `work` is worth more than its cost.
+def proven_prices(duals: Floats, shapes: Shapes, pool: Pool) -> Ints:
+    """Whole micro-dollars per class at which no pattern of a complete pool exceeds its price."""
+    return _safe_prices(duals, work_of(pool.sets, shapes.slowdown), pool.hourly_micros)
 
-    `work` is in units of 1/`_WORK_SCALE` task. Everything here is exact.
-    """
+
+def _safe_prices(duals: Floats, work: Ints, costs: Ints) -> Ints:
+    """The same for any lines of `work`, in 1/`_WORK_SCALE` tasks. Everything here is exact."""
     prices: Ints = np.floor(np.maximum(duals, 0.0) * MICROS_PER_USD).astype(np.int64)
     limit = costs * _WORK_SCALE
     worth = work @ prices
@@ -143,49 +149,47 @@ def work_of(sets: Ints, slowdown: Slowdown | None) -> Ints:
     return work
 
 
-def _prices_from_pool(shapes: Shapes, pool: Pool) -> Ints:
-    if not len(shapes):
-        return np.zeros(0, dtype=np.int64)
-    if shapes.slowdown is None:
-        found = relax(shapes, pool)[1]
-        return proven_prices(found.duals, work_of(pool.sets, None), pool.hourly_micros)
-    work = work_of(pool.sets, shapes.slowdown)
-    done = work / _WORK_SCALE
-    start = starting_columns(pool.hourly_usd, done, shapes.cheapest / MICROS_PER_USD)
-    need = shapes.amounts.astype(np.float64)
-    found = PoolLp(pool.hourly_usd, done, need, Sense.COVER, start).solve()
-    return proven_prices(found.duals, work, pool.hourly_micros)
+def generate(shapes: Shapes, sample: Pool, effort: PricingEffort) -> tuple[Pool, Ints]:
+    """Column generation from a sample: the patterns that paid, and the best safe prices seen.
 
-
-def _prices_from_search(shapes: Shapes, pool: Pool, effort: PricingEffort) -> Ints:
-    """Column generation; the best prices seen, each made safe by the ceiling of its own search."""
+    The prices of each round are made safe by the ceiling of that round's own search.
+    """
     lp = SetLp(shapes.amounts.astype(np.float64), Sense.COVER)
-    singles = np.eye(len(shapes))
-    lp.add(shapes.cheapest / MICROS_PER_USD, singles)
-    lp.add(pool.hourly_usd, work_of(pool.sets, shapes.slowdown) / _WORK_SCALE)
+    lp.add(shapes.cheapest / MICROS_PER_USD, np.eye(len(shapes)))
+    lp.add(sample.hourly_usd, work_of(sample.sets, shapes.slowdown) / _WORK_SCALE)
+    pools = [sample]
     best = np.zeros(len(shapes), dtype=np.int64)
     for _ in range(effort.rounds):
         relaxation = lp.solve()
         duals = np.minimum(np.maximum(relaxation.duals, 0.0), shapes.cheapest / MICROS_PER_USD)
-        overpriced = _price(shapes, duals, lp, effort)
+        fresh, overpriced = _price(shapes, duals, effort)
         prices = np.floor(duals / overpriced * MICROS_PER_USD).astype(np.int64)
         best = max(best, prices, key=lambda p: float(p @ shapes.amounts))
-        if float(best @ shapes.amounts) >= relaxation.objective * MICROS_PER_USD * (1 - effort.gap):
+        reached = relaxation.objective * MICROS_PER_USD * (1 - effort.gap)
+        if not len(fresh) or float(best @ shapes.amounts) >= reached:
             break
-    return best
+        lp.add(fresh.hourly_usd, work_of(fresh.sets, shapes.slowdown) / _WORK_SCALE)
+        pools.append(fresh)
+    return joined(pools), best
 
 
-def _price(shapes: Shapes, duals: Floats, lp: SetLp, effort: PricingEffort) -> float:
-    """Add the most overpriced patterns; how much too high the duals are at worst, as a factor."""
+def _slowed_prices(shapes: Shapes, pool: Pool) -> Ints:
+    done = work_of(pool.sets, shapes.slowdown) / _WORK_SCALE
+    start = starting_columns(pool.hourly_usd, done, shapes.cheapest / MICROS_PER_USD)
+    need = shapes.amounts.astype(np.float64)
+    found = PoolLp(pool.hourly_usd, done, need, Sense.COVER, start).solve()
+    return proven_prices(found.duals, shapes, pool)
+
+
+def _price(shapes: Shapes, duals: Floats, effort: PricingEffort) -> tuple[Pool, float]:
+    """The most overpriced patterns, and how much too high the duals are at worst, as a factor."""
     overpriced = 1.0
+    sets: list[Ints] = []
     for kind, host in zip(shapes.kinds, shapes.hosts, strict=True):
         cost = kind.hourly_micros / MICROS_PER_USD
         found = search(host, duals, cost, effort.partial_sets, shapes.slowdown)
         overpriced = max(overpriced, found.ceiling / cost)
         gaining = np.flatnonzero(found.worth > cost * (1 + _SLACK))
         chosen = gaining[np.argsort(-found.worth[gaining], kind="stable")]
-        chosen = np.sort(chosen[: effort.columns_per_type])
-        if len(chosen):
-            work = work_of(found.sets[chosen], shapes.slowdown) / _WORK_SCALE
-            lp.add(np.full(len(chosen), cost), work)
-    return overpriced * (1 + _SLACK)
+        sets.append(found.sets[np.sort(chosen[: effort.columns_per_type])])
+    return pool_of(shapes, sets, complete=False), overpriced * (1 + _SLACK)

@@ -129,6 +129,7 @@ class PoolLp:
         sense: Sense,
         start: Ints,
     ) -> None:
+        self.sense = sense
         self._costs = costs
         self._sets = sets
         self.columns = start  # positions in the pool, in the order in which the solver has them

@@ -151,6 +151,16 @@ def pool_of(shapes: Shapes, sets: Sequence[Ints], *, complete: bool) -> Pool:
     return Pool(shapes.kinds, lines, kind, complete)
 
 
+def joined(pools: Sequence[Pool]) -> Pool:
+    """Several pools of the same instance types in one; complete only if it is a single one."""
+    return Pool(
+        pools[0].kinds,
+        np.concatenate([pool.sets for pool in pools]),
+        np.concatenate([pool.kind for pool in pools]),
+        len(pools) == 1 and pools[0].complete,
+    )
+
+
 def slowdown_of(workloads: Sequence[Workload], throughput: PairThroughput) -> Slowdown:
     names = sorted(set(workloads))
     number = {name: position for position, name in enumerate(names)}

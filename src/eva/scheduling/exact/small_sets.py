@@ -1,0 +1,231 @@
+"""Every small set of tasks that is worth more together than it costs, with interference counted.
+
+With interference, sets of more than three or four tasks are hardly ever worth while: everyone
+slows everyone. So they are listed level by level, singles to quadruples, all in arrays, each on
+the instance type where worth less cost is greatest.
+
+An optimiser seeks out whatever is valued too high. A pair that nobody has measured counts 0.95 in
+the table; among thousands of sets, those with unmeasured pairs would win for that reason alone.
+Here such a pair counts as if it slowed twice (`doubt`): 0.9025. Measured sets count as measured,
+so a co-location that turned out well keeps its place, and the optimiser explores only where
+there is something left to gain after the doubt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eva.model.catalog import Catalog, InstanceType
+from eva.model.colocation import ThroughputTable
+from eva.model.ids import Workload
+from eva.scheduling.exact.lp import Floats, Ints
+from eva.scheduling.exact.patterns import undominated
+from eva.scheduling.packing import CANNOT_RUN, Members, Packer, Pattern
+from eva.scheduling.valuation import QUANTA_PER_MICRO
+
+MOST_SETS = 20_000  # per level; beyond that only the best are kept and grown further
+_KEY_BASE = 1 << 15  # workloads that a key can tell apart
+_LARGEST_KEY = 4  # tasks whose workloads fit one 64-bit key
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmallSets:
+    """A line per set. `worth` counts interference, `alone` does not; both in micros per hour."""
+
+    kinds: tuple[InstanceType, ...]
+    sets: Ints
+    kind: Ints
+    worth: Ints  # rounded down
+    alone: Ints
+    complete: bool  # no set within the size limit was left out
+
+    @property
+    def hourly_micros(self) -> Ints:
+        prices = np.array([kind.hourly_micros for kind in self.kinds], dtype=np.int64)
+        return prices[self.kind]
+
+    def pattern(self, line: int, copies: int) -> Pattern:
+        members = tuple((int(i), int(self.sets[line, i])) for i in np.flatnonzero(self.sets[line]))
+        value = int(self.worth[line]) * QUANTA_PER_MICRO
+        return Pattern(self.kinds[self.kind[line]], members, copies, value)
+
+    def pick(self, lines: Ints) -> SmallSets:
+        return SmallSets(
+            self.kinds,
+            self.sets[lines],
+            self.kind[lines],
+            self.worth[lines],
+            self.alone[lines],
+            self.complete,
+        )
+
+
+def doubting(packer: Packer, doubt: float) -> Packer:
+    """The same packer, for which a pair that nobody has measured slows `doubt` times."""
+    table = packer.table.with_default(packer.table.default**doubt)
+    return Packer(packer.classes, table, packer.valuation)
+
+
+def list_small_sets(packer: Packer, catalog: Catalog, stock: Ints, most_tasks: int) -> SmallSets:
+    """Sets of two to `most_tasks` tasks from `stock`, each on its best type."""
+    lister = _Lister(packer, catalog, stock)
+    level = np.flatnonzero(stock > 0).reshape(-1, 1)
+    level = level[lister.judge(level)[0] >= 0]
+    parts: list[SmallSets] = []
+    complete = True
+    for _ in range(1, most_tasks):
+        level = lister.grow(level)
+        if not len(level):
+            break
+        kind, worth, alone = lister.judge(level)
+        fits = np.flatnonzero(kind >= 0)
+        if len(fits) > MOST_SETS:
+            net = worth[fits] - lister.prices[kind[fits]]
+            fits = np.sort(fits[np.argsort(-net, kind="stable")[:MOST_SETS]])
+            complete = False
+        level = level[fits]
+        parts.append(
+            SmallSets(
+                lister.kinds, lister.dense(level), kind[fits], worth[fits], alone[fits], complete
+            )
+        )
+    return _join(lister.kinds, parts, len(stock), complete=complete)
+
+
+class _Lister:
+    """Values sets given as rows of class positions, in ascending order with repeats."""
+
+    def __init__(self, packer: Packer, catalog: Catalog, stock: Ints) -> None:
+        self.kinds = undominated(catalog)
+        self.prices = np.array([kind.hourly_micros for kind in self.kinds], dtype=np.int64)
+        self._packer = packer
+        self._stock = stock
+        numbers = _number_workloads(packer)
+        self._workload = np.array(
+            [numbers[group.spec.workload] for group in packer.classes], dtype=np.int64
+        )
+        self._recorded = _recorded_crowds(packer.table, numbers)
+
+    def grow(self, level: Ints) -> Ints:
+        """Every set of `level` with one more task, of its last class or a later one."""
+        candidates = np.flatnonzero(self._stock > 0)
+        first = np.searchsorted(candidates, level[:, -1])
+        counts = len(candidates) - first
+        lines = np.repeat(np.arange(len(level)), counts)
+        offset = np.arange(len(lines)) - np.repeat(np.cumsum(counts) - counts, counts)
+        added = candidates[first[lines] + offset]
+        used = (level[lines] == added[:, None]).sum(axis=1)
+        keep = used < self._stock[added]
+        grown: Ints = np.hstack([level[lines[keep]], added[keep, None]])
+        return grown
+
+    def judge(self, level: Ints) -> tuple[Ints, Ints, Ints]:
+        """Best type (-1 for none), worth on it, and worth of the tasks alone."""
+        kind = np.full(len(level), -1, dtype=np.int64)
+        worth = np.zeros(len(level), dtype=np.int64)
+        alone = np.zeros(len(level), dtype=np.int64)
+        best = np.full(len(level), np.iinfo(np.int64).min)
+        speed = self._speeds(level)
+        for family in sorted({k.family for k in self.kinds}):
+            cheapest = self._cheapest_holding(level, family)
+            lines = np.flatnonzero(cheapest >= 0)
+            value, plain = self._values(level[lines], family, speed[lines])
+            net = value - self.prices[cheapest[lines]]
+            better = net > best[lines]
+            lines, value, plain, net = lines[better], value[better], plain[better], net[better]
+            kind[lines], worth[lines], alone[lines] = cheapest[lines], value, plain
+            best[lines] = net
+        return kind, worth, alone
+
+    def dense(self, level: Ints) -> Ints:
+        sets = np.zeros((len(level), len(self._stock)), dtype=np.int64)
+        np.add.at(sets, (np.repeat(np.arange(len(level)), level.shape[1]), level.ravel()), 1)
+        return sets
+
+    def _cheapest_holding(self, level: Ints, family: str) -> Ints:
+        known = self._packer.on(family)
+        runs = (known.gpus != CANNOT_RUN)[level].all(axis=1)
+        totals = [
+            np.where(runs, np.where(amount == CANNOT_RUN, 0, amount)[level].sum(axis=1), CANNOT_RUN)
+            for amount in (known.gpus, known.cpu_millis, known.memory_mib)
+        ]
+        cheapest = np.full(len(level), -1, dtype=np.int64)
+        for position, kind in enumerate(self.kinds):  # dearest first: the last that fits stays
+            if kind.family == family:
+                fits = np.all(
+                    [t <= room for t, room in zip(totals, kind.capacity, strict=True)], axis=0
+                )
+                cheapest[fits] = position
+        return cheapest
+
+    def _speeds(self, level: Ints) -> Floats:
+        workload = self._packer.workload[level]
+        speed = np.ones(level.shape)
+        for i in range(level.shape[1]):
+            for j in range(level.shape[1]):
+                if i != j:
+                    speed[:, i] *= self._packer.pairs[workload[:, i], workload[:, j]]
+        return speed
+
+    def _values(self, level: Ints, family: str, speed: Floats) -> tuple[Ints, Ints]:
+        known = self._packer.on(family)
+        alone = known.alone[level]
+        value = (alone - (1.0 - speed) * known.stake[level]).sum(axis=1)
+        worth = np.floor(np.rint(value * QUANTA_PER_MICRO) / QUANTA_PER_MICRO).astype(np.int64)
+        self._correct_recorded(level, family, worth)
+        return worth, alone.sum(axis=1).astype(np.int64)
+
+    def _correct_recorded(self, level: Ints, family: str, worth: Ints) -> None:
+        """Where the very set has been observed, its record replaces the pairwise estimate."""
+        recorded = self._recorded.get(level.shape[1])
+        if recorded is None or not self._packer.valuation.interference:
+            return
+        for line in np.flatnonzero(np.isin(_crowd_keys(self._workload[level]), recorded)):
+            worth[line] = self._packer.value(family, _members(level[line])) // QUANTA_PER_MICRO
+
+
+def _members(row: Ints) -> Members:
+    classes, counts = np.unique(row, return_counts=True)
+    return tuple(zip(classes.tolist(), counts.tolist(), strict=True))
+
+
+def _number_workloads(packer: Packer) -> dict[Workload, int]:
+    names = sorted({group.spec.workload for group in packer.classes})
+    return {name: number for number, name in enumerate(names)}
+
+
+def _crowd_keys(numbers: Ints) -> Ints:
+    """One integer per line that is equal exactly where the workloads are, in whatever order."""
+    keys = np.zeros(len(numbers), dtype=np.int64)
+    for column in np.sort(numbers, axis=1).T:
+        keys = keys * _KEY_BASE + column
+    return keys
+
+
+def _recorded_crowds(table: ThroughputTable, numbers: dict[Workload, int]) -> dict[int, Ints]:
+    """Keys of the sets of three or more present workloads that were observed, by size."""
+    by_size: dict[int, list[list[int]]] = {}
+    for entry in table:
+        crowd = (*entry.beside, entry.workload)
+        if 3 <= len(crowd) <= _LARGEST_KEY and all(name in numbers for name in crowd):
+            by_size.setdefault(len(crowd), []).append([numbers[name] for name in crowd])
+    return {
+        size: np.unique(_crowd_keys(np.array(rows, dtype=np.int64)))
+        for size, rows in by_size.items()
+    }
+
+
+def _join(
+    kinds: tuple[InstanceType, ...], parts: list[SmallSets], classes: int, *, complete: bool
+) -> SmallSets:
+    empty = np.zeros(0, dtype=np.int64)
+    return SmallSets(
+        kinds,
+        np.concatenate([np.zeros((0, classes), dtype=np.int64), *(p.sets for p in parts)]),
+        np.concatenate([empty, *(part.kind for part in parts)]),
+        np.concatenate([empty, *(part.worth for part in parts)]),
+        np.concatenate([empty, *(part.alone for part in parts)]),
+        complete,
+    )
