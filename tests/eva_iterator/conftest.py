@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
 from eva_iterator.environment import Environment
 from eva_iterator.task import Task
 

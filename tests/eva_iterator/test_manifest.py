@@ -7,12 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from eva_iterator import CheckpointError, latest_complete, verify_manifest, write_manifest
 from eva_iterator import manifest as module
 from eva_iterator.manifest import MANIFEST_NAME, checkpoint_path, read_manifest
+from hypothesis import given
+from hypothesis import strategies as st
 
 GOOD_SHA = "0" * 64
 
@@ -85,11 +84,11 @@ def test_dying_at_any_write_leaves_no_manifest(
                 raise OSError(5, "Input/output error")
             return real(*arguments, **named)
 
-        monkeypatch.setattr(module.os, call, dying)
+        monkeypatch.setattr(os, call, dying)
         try:
             write_manifest(folder)
         except OSError:
-            monkeypatch.setattr(module.os, call, real)
+            monkeypatch.setattr(os, call, real)
             if (folder / MANIFEST_NAME).exists():  # after the rename: then it is complete
                 verify_manifest(folder)
                 (folder / MANIFEST_NAME).unlink()
@@ -101,17 +100,15 @@ def test_dying_at_any_write_leaves_no_manifest(
     pytest.fail("write_manifest never succeeded")
 
 
-def test_data_is_on_disk_before_the_manifest(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_is_on_disk_before_the_manifest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
     real = os.fsync
 
     def noting(descriptor: int) -> None:
-        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
         real(descriptor)
 
-    monkeypatch.setattr(module.os, "fsync", noting)
+    monkeypatch.setattr(os, "fsync", noting)
     write_manifest(folder)
     assert set(synced[:3]) == {"empty", "model.pt", "0 of 2.bin"}
     assert synced[-2:] == [MANIFEST_NAME + ".tmp", "checkpoint"]
@@ -121,7 +118,7 @@ def test_a_mount_without_fsync_will_do(folder: Path, monkeypatch: pytest.MonkeyP
     def unsupported(_descriptor: int) -> None:
         raise OSError(22, "Invalid argument")
 
-    monkeypatch.setattr(module.os, "fsync", unsupported)
+    monkeypatch.setattr(os, "fsync", unsupported)
     write_manifest(folder)
     verify_manifest(folder)
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from eva_iterator.errors import ProtocolError
 from eva_iterator.protocol import (
     MAX_CONNECTIONS,
@@ -26,6 +23,8 @@ from eva_iterator.protocol import (
     is_checkpoint_name,
     parse_line,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 COUNTS = st.integers(0, MAX_COUNT)
 NAMES = st.text(min_size=1, max_size=60).filter(
@@ -102,7 +101,8 @@ def test_anything_else_is_nothing(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "message", [Step(-1), Step(MAX_COUNT + 1), Checkpointed(1, "../up"), Checkpointed(1, "a\nstep 9")]
+    "message",
+    [Step(-1), Step(MAX_COUNT + 1), Checkpointed(1, "../up"), Checkpointed(1, "a\nstep 9")],
 )
 def test_what_cannot_be_read_is_not_written(message: Message) -> None:
     with pytest.raises(ProtocolError):
@@ -132,7 +132,7 @@ def test_a_line_too_long_is_skipped_whole(size: int) -> None:
     endless = b"step 1" * (3 * MAX_LINE_BYTES)
     for begin in range(0, len(endless), size):
         assert reader.feed(endless[begin : begin + size]) == []
-        assert len(reader._partial) < MAX_LINE_BYTES  # noqa: SLF001 (that memory stays bounded)
+        assert len(reader._partial) < MAX_LINE_BYTES
     assert reader.feed(b"\nstep 2\n") == ["step 2"]
 
 

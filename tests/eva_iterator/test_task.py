@@ -9,10 +9,10 @@ import threading
 from pathlib import Path
 
 import pytest
-
 from eva_iterator import CheckpointError, EvaIteratorError, verify_manifest, write_manifest
 from eva_iterator.environment import Environment
 from eva_iterator.protocol import Checkpointed, CheckpointFailed
+
 from tests.eva_iterator.conftest import TaskMaker
 from tests.eva_iterator.worker import MiniWorker, poll
 

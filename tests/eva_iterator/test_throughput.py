@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
+from eva_iterator.throughput import POINTS_PER_WINDOW, StepHistory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eva_iterator.throughput import POINTS_PER_WINDOW, StepHistory
 
-
-def run(history: StepHistory, step_ms: int, until_ms: int, report_ms: int, begin_ms: int = 0) -> None:
+def run(
+    history: StepHistory, step_ms: int, *, until_ms: int, report_ms: int, begin_ms: int = 0
+) -> None:
     """A task with a step every `step_ms`, looked at every `report_ms`."""
     base = history.steps or 0
     for now_ms in range(begin_ms + report_ms, until_ms + 1, report_ms):
@@ -95,7 +98,7 @@ def test_any_reports_leave_it_sane(
         history.observe(at_ms, steps)
     points = history.points()
     assert len(points) <= POINTS_PER_WINDOW * 2 + 2
-    assert all(a[0] < b[0] and a[1] < b[1] for a, b in zip(points, points[1:], strict=False))
+    assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(points))
     rate = history.rate(now_ms)
     assert rate is None or rate >= 0
 

@@ -119,8 +119,6 @@ class MiniWorker:
 
 def task_variables(job_dir: Path, epoch: int, socket_path: Path | None) -> dict[str, str]:
     """The environment of a task's given epoch, restoring from the epoch before if it can."""
-
-
     checkpoints = job_dir / "checkpoints"
     variables = dict(os.environ)
     variables["EVA_JOB_DIR"] = str(job_dir)

@@ -22,9 +22,11 @@ class EvaIterator(Generic[Item]):
     iterable inside, so that it can stand where a DataLoader stood.
     """
 
-    def __init__(self, iterable: Iterable[Item], *, handle_sigterm: bool = False) -> None:
+    def __init__(
+        self, iterable: Iterable[Item], *, handle_sigterm: bool = False, task: Task | None = None
+    ) -> None:
         self._iterable = iterable
-        self._task: Task = current_task()
+        self._task = current_task() if task is None else task
         if handle_sigterm:
             self._task.handle_sigterm()
 

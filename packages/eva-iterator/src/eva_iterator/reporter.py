@@ -122,14 +122,14 @@ class Reporter:
 
     def _connect(self) -> bool:
         """Connect, say hello, replay the history. One cheap attempt per interval."""
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(SEND_TIMEOUT_S)
+        # In its place before anything can fork, so that a child knows what to close.
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(SEND_TIMEOUT_S)
         try:
-            connection.connect(self._path)
+            self._socket.connect(self._path)
         except OSError:
-            connection.close()
+            self._disconnect()
             return False
-        self._socket = connection
         now_ms = _now_ms()
         lines = [format_line(Hello(VERSION, NAME))]
         lines += [

@@ -10,7 +10,6 @@ from step to step instead of from report to report, and reports that repeat a co
 
 from __future__ import annotations
 
-from statistics import median
 from typing import Tuple
 
 DEFAULT_WINDOW_MS = 600_000
@@ -73,7 +72,8 @@ class StepHistory:
     def _usual_gap_ms(self) -> int:
         """The median gap between points, so that an earlier stall does not excuse the next."""
         points = self._points
-        return int(median(later[0] - earlier[0] for earlier, later in zip(points, points[1:])))
+        gaps = sorted(later[0] - earlier[0] for earlier, later in zip(points, points[1:]))
+        return gaps[len(gaps) // 2]
 
     def _at(self, at_ms: int) -> tuple[float, float]:
         """Time and count at the moment given, between two points by the straight line."""
