@@ -20,8 +20,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 class Cells:
     """The cells of `row`, read by column.
 
-    A required column that the whole table lacks is one complaint about the table, not one for
-    every row.
+    A column that is missing, or there twice, is one complaint about the table, not one for every
+    row.
     """
 
     __slots__ = ("_problems", "_row")
@@ -31,7 +31,7 @@ class Cells:
         self._problems = problems
 
     def _lacks(self, column: str) -> bool:
-        return column in self._problems.missing_columns
+        return column in self._problems.unreadable_columns
 
     def complain(self, message: str, column: str | None = None) -> None:
         self._problems.add(self._row.line, message, column)

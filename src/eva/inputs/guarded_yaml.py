@@ -186,7 +186,7 @@ class _Builder:
         self._count(line, depth)
         if isinstance(node, yaml.ScalarNode):
             self._check_tag(node, line)
-            return Scalar(node.value, node.style is not None, line)
+            return Scalar(node.value, bool(node.style), line)  # plain: None, or "" from libyaml
         self._check_tag(node, line)
         if isinstance(node, yaml.SequenceNode):
             return Items(tuple(self.build(item, depth + 1) for item in node.value), line)

@@ -13,7 +13,7 @@ class Problems:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.missing_columns: frozenset[str] = frozenset()  # complained about once, not by row
+        self.unreadable_columns: frozenset[str] = frozenset()  # complained about once, not by row
         self._found: list[tuple[int, Problem]] = []
 
     def add(self, line: int, message: str, field: str | None = None) -> None:

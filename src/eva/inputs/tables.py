@@ -109,17 +109,18 @@ def _read_bytes(path: str, problems: Problems) -> bytes:
 
 def check_columns(table: Table, columns: Columns, problems: Problems) -> None:
     """Complain about columns that are missing, unknown or there twice."""
+    seen: set[str] = set()
     missing = [name for name in columns.required if name not in table.columns]
     for name in missing:
         problems.add(table.header_line, f"column {name!r} is missing")
-    problems.missing_columns = frozenset(missing)
-    seen: set[str] = set()
     for name in table.columns:
         if name in seen:
             problems.add(table.header_line, f"column {name!r} is there twice")
+            missing.append(name)  # nobody knows which of the two is meant
         seen.add(name)
         if not _is_known(name, columns):
             problems.add(table.header_line, _unknown_column(name, columns))
+    problems.unreadable_columns = frozenset(missing)
 
 
 def _is_known(name: str, columns: Columns) -> bool:
