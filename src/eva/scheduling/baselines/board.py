@@ -17,6 +17,7 @@ from eva.model.catalog import InstanceType
 from eva.model.colocation import ThroughputTable
 from eva.model.errors import InvariantError
 from eva.model.ids import InstanceId, TaskId
+from eva.model.jobs import TaskSpec
 from eva.model.plan import ClusterPlan, Decision, PlannedInstance, Unplaceable
 from eva.model.resources import Resources
 from eva.model.snapshot import ClusterSnapshot, TaskView
@@ -25,6 +26,11 @@ from eva.scheduling.task_classes import TaskClass, job_worth
 from eva.scheduling.valuation import QUANTA_PER_MICRO, Valuation, quanta
 
 VALUATION = Valuation()
+
+
+def demand_on(spec: TaskSpec, family: str) -> Resources | None:
+    """What a task needs on a family; None where it cannot run, or would stand still."""
+    return None if spec.throughput.on(family) == 0 else spec.demand.on(family)
 
 
 class Place:
@@ -43,7 +49,7 @@ class Place:
 
     def free_after(self, task: TaskView) -> Resources | None:
         """What stays free once `task` is here too; None where it has no room."""
-        needed = task.spec.demand.on(self.type.family)
+        needed = demand_on(task.spec, self.type.family)
         return self.free.minus(needed) if needed is not None and needed.fits_in(self.free) else None
 
     def add(self, task: TaskView) -> None:
@@ -59,7 +65,7 @@ class Place:
         self.free = self.type.capacity
 
     def _demand(self, task: TaskView) -> Resources:
-        needed = task.spec.demand.on(self.type.family)
+        needed = demand_on(task.spec, self.type.family)
         # A task that cannot run here, yet does, leaves no room for another.
         return self.free if needed is None else needed
 

@@ -28,7 +28,7 @@ from eva.model.jobs import TaskSpec
 from eva.model.oracle import Knowledge
 from eva.model.plan import ClusterPlan, Decision
 from eva.model.snapshot import ClusterSnapshot, TaskView
-from eva.scheduling.baselines.board import Board, Place
+from eva.scheduling.baselines.board import Board, Place, demand_on
 from eva.scheduling.valuation import quanta
 
 
@@ -94,7 +94,7 @@ def _may_pair(board: Board, place: Place) -> bool:
 def _cheapest_for(catalog: Catalog, one: TaskSpec, other: TaskSpec) -> InstanceType | None:
     """The cheapest type that holds both."""
     for kind in reversed(catalog.types):
-        first, second = one.demand.on(kind.family), other.demand.on(kind.family)
+        first, second = demand_on(one, kind.family), demand_on(other, kind.family)
         if first is not None and second is not None and first.plus(second).fits_in(kind.capacity):
             return kind
     return None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from eva.model.errors import InvariantError
+from eva.model.jobs import StandaloneThroughput
 from eva.model.plan import Decision
 from eva.scheduling.baselines.board import Board, Place
 from tests.support.small_cluster import LARGE, MEDIUM, SMALL, kind, snapshot, spec, task
@@ -78,3 +81,8 @@ def test_siblings_elsewhere_count_in_the_value() -> None:
     pair = (task("a", A, on="i1", job="j"), task("b", A, on="i1"), task("c", A, on="i2", job="j"))
     plan = Board(snapshot(*pair, present={"i1": MEDIUM, "i2": SMALL})).plan(Decision("x"))
     assert plan.instances[0].value_micros == 185  # a also slows c: 100 - 0.05 * 200, and 95
+
+
+def test_a_family_on_which_a_task_stands_still_has_no_room_for_it() -> None:
+    still = replace(A, throughput=StandaloneThroughput(1.0, (("any", 0.0),)))
+    assert not Place(MEDIUM, None).has_room_for(task("x", still))
