@@ -24,7 +24,7 @@ from eva.control.throughput_monitor import ThroughputMonitor
 from eva.model.catalog import Catalog
 from eva.model.colocation import ThroughputTable
 from eva.model.errors import InvariantError
-from eva.model.ids import InstanceId, TaskId, task_id
+from eva.model.ids import TaskId, task_id
 
 
 class Controller:

@@ -1,0 +1,25 @@
+"""What goes wrong, drawn from one seeded generator, on occasions that come in a stated order."""
+
+from __future__ import annotations
+
+from random import Random
+
+from eva.simulator.settings import FaultSettings
+
+
+class Faults:
+    """Every question is asked once per occasion. Nothing is drawn for what cannot happen."""
+
+    def __init__(self, settings: FaultSettings) -> None:
+        self.settings = settings
+        self._random = Random(f"faults {settings.seed}")
+
+    def strikes(self, probability: float) -> bool:
+        return probability > 0 and self._random.random() < probability
+
+    def soon_ms(self) -> int:
+        """When something happens that may happen any time within the window."""
+        return self._random.randrange(1, max(2, self.settings.within_ms))
+
+    def lateness_ms(self) -> int:
+        return self._random.randrange(1, max(2, self.settings.late_ms))
