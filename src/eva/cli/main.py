@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from eva import __version__
-from eva.cli import catalog, solve
+from eva.cli import catalog, solve, trace
 from eva.cli.console import print_error
 from eva.model.errors import EvaError
 
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 app.command("solve", short_help="Find the cheapest instances for a file of tasks.")(solve.solve)
 app.add_typer(catalog.app, name="catalog")
+app.add_typer(trace.app, name="trace")
 
 
 def _print_version(asked: bool) -> None:

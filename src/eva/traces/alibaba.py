@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 from eva.inputs.problems import Problems
@@ -27,10 +26,11 @@ from eva.model.catalog import Catalog
 from eva.model.resources import Demand, Resources
 from eva.model.units import MIB_PER_GB, MILLIS_PER_CPU
 from eva.traces.assembly import WorkloadNames, assembled, shape_of
+from eva.traces.drawing import Drawing, Durations
 from eva.traces.fields import CPU_MILLIS, GPU_MILLIS, GPU_SHARES, MEMORY_MIB, SECONDS, Record
 from eva.traces.jobs_in import Setting
 from eva.traces.tables_in_out import require_columns
-from eva.traces.timing import MEAN_INTERARRIVAL_MS, gavel_durations, poisson_arrivals
+from eva.traces.timing import gavel_durations, poisson_arrivals
 from eva.traces.trace import Trace
 
 _DEMAND = ("name", "cpu_milli", "memory_mib", "num_gpu")
@@ -40,20 +40,6 @@ COLUMNS = Columns(required=(*_DEMAND, *_TIMES), optional=_UNUSED)
 WITHOUT_TIMES = Columns(required=_DEMAND, optional=(*_TIMES, *_UNUSED))
 
 _GPU_MILLIS = 1_000
-
-
-class Durations(Enum):
-    TRACED = "traced"
-    GAVEL = "gavel"
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """What a pod list leaves open, and how it is drawn."""
-
-    seed: int = 0
-    durations: Durations = Durations.TRACED
-    mean_interarrival_ms: int = MEAN_INTERARRIVAL_MS
 
 
 @dataclass(frozen=True, slots=True)

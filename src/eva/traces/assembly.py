@@ -37,11 +37,15 @@ class WorkloadNames:
 
     @classmethod
     def continuing(cls, trace: Trace, rng: np.random.Generator) -> WorkloadNames:
-        """Names for demands that `trace` does not have yet; those it has keep theirs."""
+        """Names for demands that `trace` does not have yet; those it has keep theirs.
+
+        Workloads of a user's own are passed over: what they are like is not known here.
+        """
         names = cls(rng)
         for job in trace.jobs:
             for task in job.spec.tasks:
-                names._names.setdefault(task.demand, task.workload)
+                if kind_of(task.workload) in KINDS:
+                    names._names.setdefault(task.demand, task.workload)
         names._next.update(kind_of(workload) for workload in set(names._names.values()))
         return names
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from eva.model.catalog import Catalog
 from eva.model.errors import InputError
 from eva.traces import alibaba, table
-from eva.traces.alibaba import Drawing, read_alibaba
+from eva.traces.alibaba import read_alibaba
 from eva.traces.artifact import read_artifact
 from eva.traces.content import as_text, read_bytes
+from eva.traces.drawing import Drawing
 from eva.traces.interference import MEASURED
 from eva.traces.jobs_in import Setting
 from eva.traces.tables_in_out import PARQUET_MAGIC, read_own_csv, read_parquet

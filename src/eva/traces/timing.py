@@ -9,10 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from eva.model.errors import InputError
-from eva.model.units import MS_PER_HOUR
 from eva.traces.rng import Source, generator
 
-MEAN_INTERARRIVAL_MS = MS_PER_HOUR // 3  # 20 minutes
 _MS_PER_MINUTE = 60_000
 
 
