@@ -8,7 +8,7 @@ shrinks if a smaller type then does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -105,6 +105,7 @@ class _Naming:
         self._packer = packer
         self._catalog = catalog
         self._stock = stock
+        self._sizes: dict[tuple[InstanceType, Members], Pattern] = {}
         present = np.flatnonzero(stock > 0).tolist()
         needs = [
             Need(packer.classes[index].spec, int(stock[index]), int(stock[index]))
@@ -123,11 +124,20 @@ class _Naming:
             kind = pool.kinds[pool.kind[line]]
             patterns += self._name(kind, pool.sets[line], int(state.copies[line]), left)
         if left.any():
-            patterns += pack(self._packer, self._catalog, left)
-        return self.sized(patterns)
+            patterns += self.sized(pack(self._packer, self._catalog, left))
+        return patterns
 
     def sized(self, patterns: Sequence[Pattern]) -> list[Pattern]:
-        return [right_sized(self._packer, self._catalog, pattern) for pattern in patterns]
+        return [self._size(p.type, p.members, p.copies) for p in patterns]
+
+    def _size(self, kind: InstanceType, members: Members, copies: int) -> Pattern:
+        """The set on the smallest type that holds it. The same few sets come up in every state."""
+        known = self._sizes.get((kind, members))
+        if known is None:
+            value = self._packer.value(kind.family, members)
+            known = right_sized(self._packer, self._catalog, Pattern(kind, members, 1, value))
+            self._sizes[kind, members] = known
+        return replace(known, copies=copies)
 
     def _name(self, kind: InstanceType, wanted: Ints, copies: int, left: Ints) -> list[Pattern]:
         """Copies of one set, class by class, as long as `left` lasts; takes from `left`.
@@ -141,10 +151,7 @@ class _Naming:
             if not members:
                 break
             repeats = min(copies, *(int(left[index]) // count for index, count in members))
-            value = self._packer.value(kind.family, members)
-            pattern = right_sized(
-                self._packer, self._catalog, Pattern(kind, members, repeats, value)
-            )
+            pattern = self._size(kind, members, repeats)
             if pattern.value < pattern.type.hourly_micros * QUANTA_PER_MICRO:
                 break
             for index, count in members:
