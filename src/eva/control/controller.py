@@ -173,8 +173,7 @@ class Controller:
         for job in _jobs_of(instance.copies):
             if job.state in _EVICTABLE:
                 self.executor.evict(job, reason, now_ms, out)
-        if instance.state is not InstanceState.TERMINATING:
-            self.provisioner.drop(instance, out)
+        self.provisioner.drop(instance, out)
 
     # Tasks
 
@@ -188,7 +187,7 @@ class Controller:
     ) -> None:
         task = self._copy(event.task, event.epoch)
         if task is not None:
-            self.executor.start_failed(task, event.reason, event.infrastructure, now_ms, out)
+            self.executor.start_failed(task, event, now_ms, out)
 
     def _on_task_checkpointed(
         self, event: ev.TaskCheckpointed, now_ms: int, out: list[Command]

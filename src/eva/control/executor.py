@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eva.control.commands import CheckpointTask, Command, PrepareTask, StartTask, StopTask
+from eva.control.events import TaskStartFailed
 from eva.control.lifecycle import InstanceState, JobState, JobStep, TaskState, TaskStep
 from eva.control.provisioner import Provisioner
 from eva.control.settings import ControllerSettings
@@ -37,12 +38,15 @@ class Executor:
 
     # Placing and starting
 
-    def assign(self, task: Task, home: Instance, now_ms: int) -> None:
-        task.step(TaskStep.ASSIGN, now_ms)
-        task.reason = ""
-        self._state.bind(task, home)
-        if task.job.state is JobState.QUEUED:
-            task.job.step(JobStep.PLACE, now_ms)
+    def assign(self, job: Job, homes: Mapping[TaskId, Instance], now_ms: int) -> None:
+        """Give waiting tasks of a job their homes."""
+        for task in job.tasks:
+            if task.id in homes:
+                task.step(TaskStep.ASSIGN, now_ms)
+                task.reason = ""
+                self._state.bind(task, homes[task.id])
+        if job.state is JobState.QUEUED:
+            job.step(JobStep.PLACE, now_ms)
 
     def start_on(self, instance: Instance, now_ms: int, out: list[Command]) -> None:
         """Start whatever waits for this instance and can start now."""
@@ -100,7 +104,7 @@ class Executor:
                 self._checkpoint(task, now_ms, out)
 
     def checkpoint_failed(self, task: Task, now_ms: int, out: list[Command]) -> None:
-        """The task keeps running where it is, and its job with it; a doomed place is left anyway."""
+        """The task keeps running and its move is off; but a doomed place is left anyway."""
         job, source = task.job, task.instance
         if job.state is not JobState.MOVING or source is None or not self._can_stay(source):
             task.step(TaskStep.STOP, now_ms)
@@ -188,7 +192,7 @@ class Executor:
                 task.step(TaskStep.STOP, now_ms)
                 self._state.bind(task, None)
                 self._order_stop(task, out)
-        self._conclude(job, now_ms, out)
+        self._conclude(job, now_ms)
 
     def evict(self, job: Job, reason: str, now_ms: int, out: list[Command]) -> None:
         """Stop every copy with a checkpoint where it runs, to be placed anew."""
@@ -205,7 +209,7 @@ class Executor:
                 self._order_stop(task, out)
             elif task.state is TaskState.CHECKPOINTING:
                 self._state.bind(task, None)
-        self._conclude(job, now_ms, out)
+        self._conclude(job, now_ms)
 
     def cancel(self, job: Job, now_ms: int, out: list[Command]) -> None:
         if job.state is JobState.QUEUED:
@@ -220,7 +224,7 @@ class Executor:
     def fail_attempt(self, job: Job, reason: str, now_ms: int, out: list[Command]) -> None:
         """A failure of the job's own making: try again later, or give up."""
         if job.state is JobState.STOPPING and job.ending is not Ending.REQUEUE:
-            self._conclude(job, now_ms, out)
+            self._conclude(job, now_ms)
             return
         job.failures += 1
         if job.failures > job.spec.retries:
@@ -263,22 +267,23 @@ class Executor:
         self._state.bind(task, None)
         self._remove_copy(task, TaskStep.STOPPED, now_ms, out)
         if exit_code == 0:
-            self._conclude(job, now_ms, out)
+            self._conclude(job, now_ms)
         else:
             self.fail_attempt(job, f"{task.id} exited with {exit_code}", now_ms, out)
 
     def start_failed(
-        self, task: Task, reason: str, infrastructure: bool, now_ms: int, out: list[Command]
+        self, task: Task, event: TaskStartFailed, now_ms: int, out: list[Command]
     ) -> None:
         job = task.job
         self._state.bind(task, None)
         self._remove_copy(task, TaskStep.STOPPED, now_ms, out)
+        reason = f"{task.id} did not start: {event.reason}"
         if job.state is JobState.STOPPING:
-            self._conclude(job, now_ms, out)
-        elif infrastructure:
-            self.disturb(job, f"{task.id} did not start: {reason}", now_ms, out)
+            self._conclude(job, now_ms)
+        elif event.infrastructure:
+            self.disturb(job, reason, now_ms, out)
         else:
-            self.fail_attempt(job, f"{task.id} did not start: {reason}", now_ms, out)
+            self.fail_attempt(job, reason, now_ms, out)
 
     def copy_lost(self, task: Task, reason: str, now_ms: int, out: list[Command]) -> None:
         """The instance under the copy is gone, which is proof enough."""
@@ -286,7 +291,7 @@ class Executor:
         self._state.bind(task, None)
         self._remove_copy(task, TaskStep.STOPPED, now_ms, out)
         if job.state is JobState.STOPPING:
-            self._conclude(job, now_ms, out)
+            self._conclude(job, now_ms)
         else:
             self.stop(job, Ending.REQUEUE, reason, now_ms, out)
 
@@ -322,7 +327,7 @@ class Executor:
         if job.state is JobState.MOVING:
             self._settle(job, now_ms, out)
         elif job.state is JobState.STOPPING:
-            self._conclude(job, now_ms, out)
+            self._conclude(job, now_ms)
         else:
             self._start_all(job, now_ms, out)
 
@@ -368,7 +373,7 @@ class Executor:
             job.reason = reason
         self._state.dirty_tasks = True
 
-    def _conclude(self, job: Job, now_ms: int, out: list[Command]) -> None:
+    def _conclude(self, job: Job, now_ms: int) -> None:
         """What was waited for has stopped: do what comes then."""
         if job.being_stopped or job.state is not JobState.STOPPING or job.ending is None:
             return

@@ -24,14 +24,12 @@ class Profiler:
             return stated
         return self._state.standalone.get((task.spec.workload, family))
 
-    def measure(self, task: Task) -> bool:
-        """Take the measurement if this is the moment; whether it was."""
+    def measure(self, task: Task) -> None:
+        """Take the measurement if this is the moment."""
         if task.instance is None or task.iterations_per_s <= 0 or not self._whole_job_alone(task):
-            return False
-        self._state.standalone[task.spec.workload, task.instance.type.family] = (
-            task.iterations_per_s
-        )
-        return True
+            return
+        key = task.spec.workload, task.instance.type.family
+        self._state.standalone[key] = task.iterations_per_s
 
     def _whole_job_alone(self, task: Task) -> bool:
         return all(

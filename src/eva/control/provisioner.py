@@ -43,13 +43,12 @@ class Provisioner:
         return True
 
     def drop(self, instance: Instance, out: list[Command]) -> None:
-        """The instance is not in the plan and nothing is bound for it."""
-        if instance.copies:
-            if instance.ready:
-                instance.step(InstanceStep.DRAIN)
-                self._state.dirty_instances = True
-        else:
+        """The instance is not in the plan, or not for long, and nothing is bound for it."""
+        if not instance.copies:
             self._terminate(instance, out)
+        elif instance.ready:
+            instance.step(InstanceStep.DRAIN)
+            self._state.dirty_instances = True
 
     def copy_left(self, instance: Instance, out: list[Command]) -> None:
         """Terminate a drained instance with its last copy."""

@@ -156,7 +156,7 @@ class Scheduler:
         if placed:
             _drop_partial_gangs(placed)
             self._drop_overflow(slots, placed)
-            changed = self._carry_out(slots, placed, now_ms, out)
+            changed = self._carry_out(slots, now_ms, out)
         changed |= self._drop_unplanned(slots, out)
         self._note_reasons(plan)
         if changed and plan.decision.chosen == "full":
@@ -212,37 +212,30 @@ class Scheduler:
             else:
                 return
 
-    def _carry_out(
-        self,
-        slots: list[_Slot],
-        changes: dict[JobId, list[_Slot]],
-        now_ms: int,
-        out: list[Command],
-    ) -> bool:
+    def _carry_out(self, slots: list[_Slot], now_ms: int, out: list[Command]) -> bool:
+        """Launch, place what waits, then move what runs. Whether there was anything to do."""
+        coming = [slot for slot in slots if slot.coming]
         homes: dict[JobId, dict[TaskId, Instance]] = {}
-        for slot in slots:
-            if not slot.coming:
-                continue
-            if slot.instance is None:
-                slot.instance = self._provisioner.launch(slot.planned.type, now_ms, out)
-                slot.instance.value_micros = slot.planned.value_micros
+        for slot in coming:
+            instance = self._instance_for(slot, now_ms, out)
             for task in slot.coming.values():
-                homes.setdefault(task.job.id, {})[task.id] = slot.instance
-        moving: list[Job] = []
-        for name, places in homes.items():
-            job = self._state.jobs[name]
-            if job.state is JobState.RUNNING:
-                moving.append(job)
-                continue
-            for task in job.tasks:
-                if task.id in places:
-                    self._executor.assign(task, places[task.id], now_ms)
+                homes.setdefault(task.job.id, {})[task.id] = instance
+        jobs = [self._state.jobs[name] for name in homes]
+        moving = [job for job in jobs if job.state is JobState.RUNNING]
+        for job in jobs:
+            if job not in moving:
+                self._executor.assign(job, homes[job.id], now_ms)
         for job in moving:
             self._executor.move(job, homes[job.id], now_ms, out)
-        for slot in slots:
-            if slot.instance is not None and slot.coming:
-                self._executor.start_on(slot.instance, now_ms, out)
-        return bool(homes)
+        for slot in coming:
+            self._executor.start_on(self._instance_for(slot, now_ms, out), now_ms, out)
+        return bool(coming)
+
+    def _instance_for(self, slot: _Slot, now_ms: int, out: list[Command]) -> Instance:
+        if slot.instance is None:
+            slot.instance = self._provisioner.launch(slot.planned.type, now_ms, out)
+            slot.instance.value_micros = slot.planned.value_micros
+        return slot.instance
 
     def _drop_unplanned(self, slots: list[_Slot], out: list[Command]) -> bool:
         named = {slot.instance.id for slot in slots if slot.instance is not None}

@@ -37,8 +37,11 @@ class ThroughputMonitor:
             return
         changed = self._with_siblings()
         state.unobserved.clear()
-        if any([self._measure(instance) for instance in changed]):
-            changed = list(state.instances.values())  # rare: others may wait for this measure
+        known = len(state.standalone)
+        for instance in changed:
+            self._measure(instance)
+        if len(state.standalone) > known:  # rare: others may have waited for this measure
+            changed = list(state.instances.values())
         groups = [
             tuple(self._observe(task) for task in instance.copies.values())
             for instance in changed
@@ -58,13 +61,12 @@ class ThroughputMonitor:
                         found[sibling.instance.id] = sibling.instance
         return list(found.values())
 
-    def _measure(self, instance: Instance) -> bool:
+    def _measure(self, instance: Instance) -> None:
         """Let the Profiler see a task that is alone on its instance."""
-        measured = False
-        for task in instance.copies.values():
-            if len(instance.copies) == 1 and self._profiler.standalone(task) is None:
-                measured = self._profiler.measure(task)
-        return measured
+        if len(instance.copies) == 1:
+            (task,) = instance.copies.values()
+            if self._profiler.standalone(task) is None:
+                self._profiler.measure(task)
 
     def _observe(self, task: Task) -> TaskObservation:
         throughput = None

@@ -10,7 +10,7 @@ from eva.simulator.settings import DelaySettings
 class Delays:
     def __init__(self, settings: DelaySettings) -> None:
         self._settings = settings
-        self._random = Random(f"delays {settings.seed}")
+        self._random = Random(f"delays {settings.seed}")  # noqa: S311  # chance, not secrets
 
     def task(self, delay_ms: int) -> int:
         return self._shaped(delay_ms, self._settings.task_scale)

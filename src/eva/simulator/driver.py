@@ -94,7 +94,7 @@ class Simulation:
             self.timeline,
             settings.interference,
             self._observation,
-            lambda job: self._machinery.complete(job),
+            self._complete,
             delays.task,
         )
         parts = (self.timeline, self.world, self._progress, messenger, delays, self._faults)
@@ -141,6 +141,9 @@ class Simulation:
         self._commands += len(commands)
         for command in commands:
             self._carry_out[type(command)](command)
+
+    def _complete(self, job: WorldJob) -> None:
+        self._machinery.complete(job)
 
     # Arrivals and rounds
 

@@ -12,7 +12,7 @@ class Faults:
 
     def __init__(self, settings: FaultSettings) -> None:
         self.settings = settings
-        self._random = Random(f"faults {settings.seed}")
+        self._random = Random(f"faults {settings.seed}")  # noqa: S311  # chance, not secrets
 
     def strikes(self, probability: float) -> bool:
         return probability > 0 and self._random.random() < probability

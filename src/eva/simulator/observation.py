@@ -18,7 +18,7 @@ class Observation:
     def __init__(self, world: World, noise: float, seed: int) -> None:
         self._world = world
         self._noise = noise
-        self._random = Random(f"noise {seed}")
+        self._random = Random(f"noise {seed}")  # noqa: S311  # chance, not secrets
         self._changed: dict[JobId, WorldJob] = {}
         self._sent: dict[TaskId, tuple[int, float]] = {}
 

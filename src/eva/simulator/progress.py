@@ -87,7 +87,7 @@ class Progress:
     def _refresh(self, instance: WorldInstance) -> None:
         """Recompute the speed of every running copy here, and the paces that follow."""
         running = [copy for copy in instance.copies.values() if copy.phase is Phase.RUNNING]
-        crowd = sorted(copy.spec.workload for copy in running)
+        crowd: list[str] = sorted(copy.spec.workload for copy in running)
         for copy in running:
             speed = self._speed(copy.spec.workload, crowd)
             if speed == copy.speed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eva.model.resources import Resources
 from eva.model.units import MS_PER_HOUR
 
 
@@ -49,7 +50,7 @@ class InstanceRow:
     running_ms: int
     speed_ms: float
     used_ms: tuple[int, int, int]  # GPU-ms, millicore-ms, MiB-ms
-    capacity: tuple[int, int, int]
+    capacity: Resources
     spent_ms: Mapping[str, float]
 
     @property

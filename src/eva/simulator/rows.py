@@ -41,6 +41,6 @@ def instance_row(instance: WorldInstance) -> InstanceRow:
         running_ms=instance.running_ms,
         speed_ms=instance.speed_ms,
         used_ms=(instance.used_ms[0], instance.used_ms[1], instance.used_ms[2]),
-        capacity=tuple(instance.type.capacity),
+        capacity=instance.type.capacity,
         spent_ms=dict(instance.spent_ms),
     )
