@@ -186,7 +186,10 @@ def test_a_worker_that_restarts_gets_the_window_back() -> None:
     say(after, replayed, 5_000)
     assert after.rate(5_000) == pytest.approx(10.0)
     say(before, replayed, 5_003)
+    say(before, replayed, 60_000)
     assert before.history.points() == ((1_000, 10), (4_000, 40)), "a replay adds nothing to itself"
+    say(before, "step 12", 61_000)
+    assert before.steps == 12, "but a task may start over"
 
 
 def test_request_reaches_everyone_until_it_is_answered() -> None:

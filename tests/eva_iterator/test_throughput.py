@@ -80,6 +80,13 @@ def test_a_count_that_falls_starts_over() -> None:
     assert history.rate(4_000) == pytest.approx(10.0)
 
 
+def test_every_increase_counts_and_what_is_late_does_not() -> None:
+    history = StepHistory()
+    for at_ms, steps in ((1_000, 1), (2_000, 5), (2_000, 10), (1_990, 11), (1_500, 3), (2_000, 9)):
+        history.observe(at_ms, steps)
+    assert history.points() == ((1_000, 1), (2_000, 11))
+
+
 def test_a_window_must_last() -> None:
     with pytest.raises(ValueError, match="longer than zero"):
         StepHistory(0)
@@ -94,7 +101,7 @@ def test_any_reports_leave_it_sane(
     window_ms: int, reports: list[tuple[int, int]], now_ms: int
 ) -> None:
     history = StepHistory(window_ms)
-    for at_ms, steps in sorted(reports):
+    for at_ms, steps in reports:
         history.observe(at_ms, steps)
     points = history.points()
     assert len(points) <= POINTS_PER_WINDOW * 2 + 2

@@ -217,6 +217,11 @@ class TaskChannel:
         """Steps per second over the window that ends now, None while unknown."""
         return self.history.rate(now_ms)
 
+    def report(self, step: Step, now_ms: int) -> None:
+        """A count as of now may fall, for a task may start over; one out of a replay may not."""
+        if step.age_ms == 0 or step.count > (self.steps or 0):
+            self.history.observe(now_ms - step.age_ms, step.count)
+
     def open(self) -> Connection:
         if len(self._connections) >= MAX_CONNECTIONS:
             raise ProtocolError(
@@ -281,7 +286,7 @@ class Connection:
             elif self.version is None:
                 continue
             elif isinstance(message, Step):
-                self._channel.history.observe(now_ms - message.age_ms, message.count)
+                self._channel.report(message, now_ms)
             elif isinstance(message, (Checkpointed, CheckpointFailed)) and self._channel.accept(
                 message
             ):

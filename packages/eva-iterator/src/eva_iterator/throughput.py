@@ -37,17 +37,22 @@ class StepHistory:
         return tuple(self._points)
 
     def observe(self, at_ms: int, steps: int) -> bool:
-        """Take a count; False if it tells nothing new (older than the last, or not an increase).
+        """Take a count; False if it tells nothing new.
 
-        A count that falls is a task that started over: its history starts over with it.
+        Every increase counts, at the same millisecond and out of order too: the last count is what
+        users see. A count that falls is a task that started over, and its history with it; unless
+        the report is older than the last, and so merely late.
         """
         points = self._points
         if points:
             last_ms, last_steps = points[-1]
-            if at_ms <= last_ms or steps == last_steps:
+            if steps == last_steps or (steps < last_steps and at_ms <= last_ms):
                 return False
             if steps < last_steps:
                 points.clear()
+            elif at_ms <= last_ms:
+                points.pop()
+                at_ms = last_ms
             elif len(points) >= 3 and last_ms - points[-2][0] < self._spacing_ms:
                 points.pop()  # thinned: the last point stays exact, those before it keep apart
         points.append((at_ms, steps))
