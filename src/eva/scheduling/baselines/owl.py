@@ -10,7 +10,7 @@ shares the instance of one of the two if that is of the type sought, or else get
 that stays single is alone on its reservation-price type: when its partner has ended and left it on
 something dearer, it moves. Running pairs stay as they are.
 
-Neither paper puts a number on "hardly"; 0.85 comes nearest to the bills published for Owl.
+Eva's paper puts no number on "low interference"; 0.85 comes nearest to its bill for Owl.
 
 It is given one piece of oracle knowledge: the true pairwise co-location throughput.
 """
@@ -52,7 +52,8 @@ class Owl:
     def plan(self, snapshot: ClusterSnapshot) -> ClusterPlan:
         board = Board(snapshot)
         singles = {place.tasks[0].id: place for place in board.places if _may_pair(board, place)}
-        open_tasks = [place.tasks[0] for place in singles.values()] + board.waiting
+        seated = [place.tasks[0] for place in singles.values()]
+        open_tasks = sorted([*seated, *board.waiting], key=lambda task: task.id)
         paired: set[TaskId] = set()
         for offer in self._best_first(board, open_tasks):
             if offer.one.id not in paired and offer.other.id not in paired:

@@ -84,14 +84,14 @@ class _Round:
         mine_ms = self._remaining[task.id]
         mine = runtime_bin(mine_ms)
         best: Place | None = None
-        best_rank = (3, 0, 0)
+        best_rank = (3, 0)
         for place in places:
             if not place.tasks or not place.has_room_for(task):
                 continue
             theirs_ms = self._left_ms(place)
             theirs = runtime_bin(theirs_ms)
             direction = 0 if theirs == mine else 1 if theirs > mine else 2
-            rank = (direction, abs(theirs - mine), abs(theirs_ms - mine_ms))
+            rank = (direction, abs(theirs_ms - mine_ms))
             if rank < best_rank and (down or direction < 2):
                 best, best_rank = place, rank
         return best
@@ -125,10 +125,10 @@ class _Round:
 
     def scale_in(self, ratio: float) -> None:
         """Clear badly underused instances, worst first, where all tasks find room elsewhere."""
-        costs = ((self._board.relative_cost(place), place) for place in self._board.places)
-        underused = [(cost, place) for cost, place in costs if cost > ratio]
-        for _, place in sorted(underused, key=lambda pair: -pair[0]):
-            self._clear(place)
+        cost = self._board.relative_cost
+        for place in sorted(self._board.places, key=cost, reverse=True):
+            if cost(place) > ratio:  # still, after what was moved here in this round
+                self._clear(place)
 
     def _clear(self, place: Place) -> None:
         if not all(task.movable for task in place.tasks):

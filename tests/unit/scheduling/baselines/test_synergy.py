@@ -39,6 +39,14 @@ def test_a_task_stays_away_where_it_would_lower_the_worth() -> None:
     assert shape(Synergy().plan(seen)) == [("i1", "m", ("x",)), (None, "s", ("n",))]
 
 
+def test_a_task_that_adds_exactly_nothing_stays_away() -> None:
+    x, n = spec("a", cpus=6), spec("b", cpus=2)
+    a, b = Workload("a"), Workload("b")
+    even = ThroughputTable().record([Entry(a, (b,), 0.5), Entry(b, (a,), 0.9)])  # 90 + 90
+    seen = snapshot(task("x", x, on="i1"), task("n", n), present={"i1": MEDIUM}, table=even)
+    assert shape(Synergy().plan(seen)) == [("i1", "m", ("x",)), (None, "s", ("n",))]
+
+
 def test_a_task_stays_away_where_the_whole_would_not_be_worth_its_instance() -> None:
     seen = snapshot(
         task("x", A, on="i1"), task("n", B), present={"i1": MEDIUM}, table=bad_pair(0.8)
