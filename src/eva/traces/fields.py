@@ -83,8 +83,12 @@ class Record:
 
     def throughput(self, name: str) -> float:
         """Iterations per second, more than 0."""
+        return self.rate(name, most=_FASTEST_PER_S, noun="throughput")
+
+    def rate(self, name: str, *, most: Decimal, noun: str) -> float:
+        """A measurement, more than 0."""
         try:
-            return parse_rate(self._written(name), most=_FASTEST_PER_S, noun="throughput")
+            return parse_rate(self._written(name), most=most, noun=noun)
         except ValueError as error:
             self.complain(name, str(error))
             return 1.0

@@ -6,15 +6,16 @@ throughput of the row's workload beside the column's. What was not measured coun
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 
-from eva.model.errors import InputError, Problem
-from eva.model.units import parse_decimal
+from eva.inputs.problems import Problems
+from eva.inputs.tables import Columns, check_columns, parse_csv
+from eva.model.errors import InputError
 from eva.traces.content import read_text
+from eva.traces.fields import Record
 from eva.traces.workloads import KINDS, kind_of
 
 UNMEASURED = 0.95
@@ -91,66 +92,25 @@ def load_interference(path: Path) -> Interference:
 
     Empty cells count as not measured. All problems are reported at once.
     """
-    rows = list(csv.reader(io.StringIO(read_text(path))))
-    if not rows or len(rows[0]) < 2:
-        raise InputError.single(
-            f"{path}:1", "has no header; the first line is `workload,NAME,NAME,...`"
-        )
-    problems: list[Problem] = []
-    columns = [cell.strip() for cell in rows[0][1:]]
-    problems += _name_problems(f"{path}:1", "column", columns)
+    problems = Problems(str(path))
+    table = parse_csv(read_text(path), problems)
+    corner, *neighbours = table.columns
+    check_columns(table, Columns(required=(corner, *neighbours)), problems)
     matrix: dict[str, Mapping[str, float]] = {}
-    for line, cells in enumerate(rows[1:], start=2):
-        if not any(cell.strip() for cell in cells):
-            continue
-        name, where = cells[0].strip(), f"{path}:{line}"
+    for row in table.rows:
+        record = Record(problems, row.cells, row.line)
+        name = record.text(corner)
         if name in matrix:
-            problems.append(Problem(where, f"row {name!r} is given twice; keep one"))
-        if not name:
-            problems.append(Problem(where, "the first cell, the workload of the row, is empty"))
-        matrix[name] = _row(where, columns, cells[1:], problems)
-    for name in columns:
-        if name and name not in matrix:
-            problems.append(Problem(str(path), f"column {name!r} has no row of its own; add one"))
-    if not matrix:
-        problems.append(Problem(str(path), "has a header and no rows; add one per workload"))
-    if problems:
-        raise InputError(problems)
+            record.complain(corner, f"{name!r} is there twice; keep one")
+        matrix[name] = {
+            beside: record.rate(beside, most=Decimal(1), noun="normalized throughput")
+            for beside in neighbours
+            if record.has(beside)
+        }
+    for name in neighbours:
+        if name not in matrix:
+            problems.add(0, "has no row of its own; add one", name)
+    if not neighbours or not matrix:
+        problems.add(0, "is no matrix; write `workload,NAME,...` and one row per name")
+    problems.raise_if_any()
     return Interference(path.stem, matrix)
-
-
-def _row(
-    where: str, columns: list[str], cells: list[str], problems: list[Problem]
-) -> Mapping[str, float]:
-    if len(cells) != len(columns):
-        problems.append(
-            Problem(where, f"has {len(cells)} values for {len(columns)} columns; give one each")
-        )
-        return {}
-    row: dict[str, float] = {}
-    for column, cell in zip(columns, cells, strict=True):
-        if not cell.strip():
-            continue
-        try:
-            value = float(parse_decimal(cell))
-        except ValueError as error:
-            problems.append(Problem(where, f"column {column!r}: {error}"))
-            continue
-        if not 0 < value <= 1:
-            problems.append(
-                Problem(where, f"column {column!r} is {value:g}; throughputs lie in (0, 1]")
-            )
-        row[column] = value
-    return row
-
-
-def _name_problems(where: str, what: str, names: list[str]) -> list[Problem]:
-    problems = [
-        Problem(where, f"{what} {index} has no name")
-        for index, name in enumerate(names, start=2)
-        if not name
-    ]
-    repeated = sorted({name for name in names if name and names.count(name) > 1})
-    return problems + [
-        Problem(where, f"{what} {name!r} is given twice; keep one") for name in repeated
-    ]

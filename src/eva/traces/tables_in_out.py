@@ -29,8 +29,10 @@ def read_own_csv(path: Path, text: str, setting: Setting) -> Trace:
 
 def require_columns(table: Table, columns: Columns, problems: Problems) -> None:
     """Without the right columns there is no sense in complaining about every row."""
+    before = len(problems)
     check_columns(table, columns, problems)
-    problems.raise_if_any()
+    if len(problems) > before:
+        problems.raise_if_any()
 
 
 def csv_text(trace: Trace) -> str:

@@ -129,8 +129,8 @@ def _chosen(
     what: str, share: float, jobs: int, eligible: Sequence[int], rng: np.random.Generator
 ) -> list[int]:
     """The first so many of a random order of the eligible jobs."""
-    wanted = round(share * jobs)
-    if not 0 <= share <= 1 or wanted > len(eligible):
+    wanted = round(share * jobs) if 0 <= share <= 1 else jobs + 1
+    if wanted > len(eligible):
         raise InputError.single(
             f"share of {what} jobs",
             f"{share:g} of {jobs:,} jobs, but {len(eligible):,} could become {what}; "

@@ -3,8 +3,9 @@
 Demands and delays are those of the paper's workload table (Chang and Venkataraman, "Eva:
 Cost-Efficient Cloud-Based Cluster Scheduling", EuroSys 2025, Table 7); standalone throughputs,
 and how a delay divides into its phases, are what the traces of its artifact state. There, the
-launch delay of the table is the `init` phase, with fetching and building on top of it; the
-checkpoint delay of the table is kill and upload together.
+launch delay of the table is the `init` phase alone, with fetching and building on top of it, and
+the checkpoint delay of the table is saving and loading, upload and fetch together, with killing on
+top of it.
 
 Nine *kinds* stand behind the ten workloads: ResNet18 appears with two and with four tasks. A
 trace names a task by its kind and a number, `gcn[3]`: numbers tell distinct demands apart, which
