@@ -31,6 +31,7 @@ from eva.scheduling.exact.patterns import (
     joined,
     list_patterns,
     pool_of,
+    rates_by_family,
     shapes_of,
 )
 from eva.scheduling.exact.search import Slowdown, search
@@ -185,9 +186,11 @@ def _price(shapes: Shapes, duals: Floats, effort: PricingEffort) -> tuple[Pool, 
     """The most overpriced patterns, and how much too high the duals are at worst, as a factor."""
     overpriced = 1.0
     sets: list[Ints] = []
+    rates = rates_by_family(shapes, duals)
     for kind, host in zip(shapes.kinds, shapes.hosts, strict=True):
         cost = kind.hourly_micros / MICROS_PER_USD
-        found = search(host, duals, cost, effort.partial_sets, shapes.slowdown)
+        most = effort.partial_sets
+        found = search(host, duals, cost, most, rates[kind.family], shapes.slowdown)
         overpriced = max(overpriced, found.ceiling / cost)
         gaining = np.flatnonzero(found.worth > cost * (1 + _SLACK))
         chosen = gaining[np.argsort(-found.worth[gaining], kind="stable")]

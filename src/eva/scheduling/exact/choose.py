@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from eva.model.units import MICROS_PER_USD
 from eva.scheduling.exact.lp import Floats, Ints, PoolLp, Sense
 from eva.scheduling.exact.rounding import Rounded, dive
 from eva.scheduling.packing import Pattern
@@ -22,8 +23,12 @@ from eva.scheduling.valuation import QUANTA_PER_MICRO
 # price. The second dive leans towards the small ones, which leave less to round.
 LEANINGS = (0.0, 1e-4)
 
+MARGIN = 1.02
+
 Finish = Callable[[Rounded], list[Pattern]]
-Score = Callable[[Sequence[Pattern]], int]
+Objective = Callable[
+    [Sequence[Pattern]], int
+]  # in micro-dollars, as in the columns; less is better
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,11 +47,14 @@ def best_of(
     columns: Columns,
     incumbent: list[Pattern],
     finish: Finish,
-    score: Score,
+    objective: Objective,
     leanings: Iterable[float] = LEANINGS,
 ) -> list[Pattern]:
-    """The best of `incumbent` and everything that the dives come by; greater scores are better."""
-    best, reached = incumbent, score(incumbent)
+    """The best of `incumbent` and everything that the dives come by.
+
+    A dive ends as soon as nothing below it can be better than what is held.
+    """
+    best, reached = incumbent, objective(incumbent)
     if not len(columns.costs):
         return best
     sets = columns.sets.astype(np.float64)
@@ -55,10 +63,12 @@ def best_of(
         leaned = columns.costs + leaning * columns.prices * columns.prices / dearest
         need = columns.need.astype(np.float64)
         lp = PoolLp(leaned, sets, need, columns.sense, columns.start)
-        for state in dive(lp, columns.sets, columns.need):
+        for state in dive(lp, leaned, columns.sets, columns.need):
+            if state.at_least * MICROS_PER_USD >= reached * MARGIN:
+                break
             candidate = finish(state)
-            value = score(candidate)
-            if value > reached:
+            value = objective(candidate)
+            if value < reached:
                 best, reached = candidate, value
     return best
 

@@ -60,7 +60,7 @@ def least_cost(packer: Packer, catalog: Catalog, stock: Ints, prove_ms: int = 0)
         columns,
         incumbent,
         lambda state: naming.finish(pool, state),
-        lambda patterns: -cost_of(patterns),
+        cost_of,
     )
     if prove_ms and pool.complete and cost_of(best) > bound * (1 + PROOF_GAP):
         reduced = lp.reduced_costs(relaxation.duals)

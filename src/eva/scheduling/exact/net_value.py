@@ -100,7 +100,7 @@ def greatest_net_value(
         columns,
         pack(cautious, catalog, stock),
         _Finisher(cautious, catalog, listed),
-        net_value_of,
+        lambda found: -(net_value_of(found) // QUANTA_PER_MICRO),
     )
     bound = _bound(columns, gains, complete=listed.complete)
     return NetValueAnswer(patterns, net_value_of(patterns) // QUANTA_PER_MICRO, bound)
@@ -123,11 +123,15 @@ def guarded_least_cost(
     gains = listed.alone - listed.hourly_micros
     lines = np.flatnonzero((gains > 0) & (listed.worth >= listed.hourly_micros))
     listed, gains = listed.pick(lines), gains[lines]
+    all_alone = sum(
+        group.price.hourly_micros * int(count)
+        for group, count in zip(packer.classes, stock, strict=True)
+    )
     patterns = best_of(
         _packing_columns(listed, gains, stock),
         pack(cautious, catalog, stock),
         _Finisher(cautious, catalog, listed),
-        lambda found: -cost_of(found),
+        lambda found: cost_of(found) - all_alone,
     )
     present = [
         Need(group.spec, int(count), int(count))

@@ -19,7 +19,7 @@ from eva.model.ids import Workload
 from eva.model.jobs import TaskSpec
 from eva.model.units import MICROS_PER_USD
 from eva.scheduling.exact.lp import Floats, Ints
-from eva.scheduling.exact.search import Found, Host, Slowdown, search
+from eva.scheduling.exact.search import Found, Host, Slowdown, room_rates, search
 from eva.scheduling.packing import CANNOT_RUN
 from eva.scheduling.reservation_price import fits_alone
 
@@ -133,15 +133,25 @@ def list_patterns(shapes: Shapes) -> Pool:
     found: list[Found] = []
     worth = shapes.cheapest / MICROS_PER_USD
     most = MOST_PARTIAL_SETS
+    rates = rates_by_family(shapes, worth)
     for kind, host in zip(shapes.kinds, shapes.hosts, strict=True):
         floor = kind.hourly_micros / MICROS_PER_USD
-        found.append(search(host, worth, floor, most, shapes.slowdown))
+        found.append(search(host, worth, floor, most, rates[kind.family], shapes.slowdown))
         if not found[-1].complete:
             most = 1_000  # the list is lost: what remains is a sample to start from
     complete = all(part.complete for part in found) and (
         sum(len(part.sets) for part in found) <= MOST_PATTERNS
     )
     return pool_of(shapes, [part.sets for part in found], complete=complete)
+
+
+def rates_by_family(shapes: Shapes, worth: Floats) -> dict[str, Floats]:
+    """Prices of room per family, from its dearest type, which can run most classes."""
+    rates: dict[str, Floats] = {}
+    for kind, host in zip(shapes.kinds, shapes.hosts, strict=True):
+        if kind.family not in rates:
+            rates[kind.family] = room_rates(host, worth)
+    return rates
 
 
 def pool_of(shapes: Shapes, sets: Sequence[Ints], *, complete: bool) -> Pool:

@@ -9,6 +9,7 @@ is the first such state.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,13 +24,17 @@ _MOST_ROUNDS = 50  # a dive ends far earlier; the rest is left to the caller
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rounded:
-    """Copies per line of the pool, and what of the need is still open."""
+    """Copies per line of the pool, and what of the need is still open.
+
+    `at_least` is what the objective cannot fall below from the state before this one.
+    """
 
     copies: Ints
     left: Ints
+    at_least: float = -math.inf
 
 
-def dive(lp: PoolLp, sets: Ints, need: Ints) -> Iterator[Rounded]:
+def dive(lp: PoolLp, costs: Floats, sets: Ints, need: Ints) -> Iterator[Rounded]:
     """States on the way down, the last of which leaves nothing that the pool could still do."""
     copies = np.zeros(len(sets), dtype=np.int64)
     left = need.copy()
@@ -37,7 +42,9 @@ def dive(lp: PoolLp, sets: Ints, need: Ints) -> Iterator[Rounded]:
         if not left.any():
             return
         lp.change_need(left.astype(np.float64))
-        amounts = lp.solve().amounts
+        relaxed = lp.solve()
+        amounts = relaxed.amounts
+        at_least = float(copies @ costs) + relaxed.objective
         wanted = np.floor(amounts + _WHOLE).astype(np.int64)
         if not wanted.any():
             wanted = _one_copy(lp, sets, left, amounts)
@@ -45,7 +52,7 @@ def dive(lp: PoolLp, sets: Ints, need: Ints) -> Iterator[Rounded]:
                 return
         np.add.at(copies, lp.columns, wanted)
         left = np.maximum(left - wanted @ sets[lp.columns], 0)
-        yield Rounded(copies.copy(), left)
+        yield Rounded(copies.copy(), left, at_least)
 
 
 def _one_copy(lp: PoolLp, sets: Ints, left: Ints, amounts: Floats) -> Ints:

@@ -71,6 +71,7 @@ def search(
     worth: Floats,
     floor: float,
     most: int,
+    rates: Floats,
     slowdown: Slowdown | None = None,
 ) -> Found:
     """Sets that `host` can hold and that are worth at least `floor`.
@@ -78,13 +79,10 @@ def search(
     Without `slowdown` only sets to which nothing can be added matter, and only those are given
     as long as the search is complete.
     """
-    usable = np.flatnonzero(
-        (host.demands <= host.room).all(axis=1) & (host.limits > 0) & (worth > 0)
-    )
+    usable = usable_classes(host, worth)
     classes = host.limits.size
     if not len(usable):
         return Found(np.zeros((0, classes), np.int64), np.zeros(0), floor, True)
-    rates = _room_rates(host, worth, usable)
     order = usable[np.lexsort((usable, *(-host.demands[usable].T[::-1])))]
     promise = _suffix_promise(host.demands[order], worth[order], rates)
     partial = _empty_set(host, slowdown)
@@ -104,6 +102,11 @@ def search(
         partial = partial.pick(_maximal(partial, host, order))
     best = float(partial.worth.max(initial=0.0))
     return Found(partial.sets, partial.worth, max(ceiling, best), complete)
+
+
+def usable_classes(host: Host, worth: Floats) -> Ints:
+    fits = (host.demands <= host.room).all(axis=1)
+    return np.flatnonzero(fits & (host.limits > 0) & (worth > 0))
 
 
 def _empty_set(host: Host, slowdown: Slowdown | None) -> _Partial:
@@ -172,12 +175,14 @@ def _suffix_promise(demands: Ints, worth: Floats, rates: Floats) -> Floats:
     return np.vstack([suffix, np.zeros((1, len(rates)))])
 
 
-def _room_rates(host: Host, worth: Floats, usable: Ints) -> Floats:
+def room_rates(host: Host, worth: Floats) -> Floats:
     """Prices of room by which to judge what is left of it: each resource alone, and the best mix.
 
     The best mix is the dual of the knapsack's own relaxation: the cheapest prices of the three
-    resources at which no class is worth more than the room it takes.
+    resources at which no class is worth more than the room it takes. Any prices give a true
+    bound, so types of equal proportions share theirs.
     """
+    usable = usable_classes(host, worth)
     scale = np.maximum(host.room, 1).astype(np.float64)
     lp = SetLp(worth[usable], Sense.COVER)
     lp.add(np.ones(3), (host.demands[usable] / scale).T)
