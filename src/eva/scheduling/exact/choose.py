@@ -23,10 +23,13 @@ from eva.scheduling.valuation import QUANTA_PER_MICRO
 # price. The second dive leans towards the small ones, which leave less to round.
 LEANINGS = (0.0, 1e-4)
 
-MARGIN = 1.02
+# A state may still end a little below what its relaxation allows: whatever was covered twice is
+# left out when tasks are named, and an instance that this empties halfway becomes a smaller one.
+_HOPE = 0.02
+_ENOUGH = 1e-6  # of the bound, relatively
 
 Finish = Callable[[Rounded], list[Pattern]]
-Objective = Callable[
+Objective = Callable[[Sequence[Pattern]], int]  # micro-dollars, as in the columns; minimised
     [Sequence[Pattern]], int
 ]  # in micro-dollars, as in the columns; less is better
 
@@ -48,11 +51,13 @@ def best_of(
     incumbent: list[Pattern],
     finish: Finish,
     objective: Objective,
+    bound: int,
     leanings: Iterable[float] = LEANINGS,
 ) -> list[Pattern]:
     """The best of `incumbent` and everything that the dives come by.
 
-    A dive ends as soon as nothing below it can be better than what is held.
+    A dive ends as soon as nothing below it is likely to be better than what is held, and all of
+    them end when what is held reaches the bound.
     """
     best, reached = incumbent, objective(incumbent)
     if not len(columns.costs):
@@ -60,11 +65,13 @@ def best_of(
     sets = columns.sets.astype(np.float64)
     dearest = float(columns.prices.max())
     for leaning in leanings:
+        if reached <= bound + _ENOUGH * abs(bound):
+            break
         leaned = columns.costs + leaning * columns.prices * columns.prices / dearest
         need = columns.need.astype(np.float64)
         lp = PoolLp(leaned, sets, need, columns.sense, columns.start)
         for state in dive(lp, leaned, columns.sets, columns.need):
-            if state.at_least * MICROS_PER_USD >= reached * MARGIN:
+            if state.at_least * MICROS_PER_USD >= reached + _HOPE * abs(reached):
                 break
             candidate = finish(state)
             value = objective(candidate)

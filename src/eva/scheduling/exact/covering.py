@@ -61,6 +61,7 @@ def least_cost(packer: Packer, catalog: Catalog, stock: Ints, prove_ms: int = 0)
         incumbent,
         lambda state: naming.finish(pool, state),
         cost_of,
+        bound,
     )
     if prove_ms and pool.complete and cost_of(best) > bound * (1 + PROOF_GAP):
         reduced = lp.reduced_costs(relaxation.duals)

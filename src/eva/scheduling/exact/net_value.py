@@ -96,13 +96,14 @@ def greatest_net_value(
     lines = np.flatnonzero(gains > 0)
     listed, gains = listed.pick(lines), gains[lines]
     columns = _packing_columns(listed, gains, stock)
+    bound = _bound(columns, gains, complete=listed.complete)
     patterns = best_of(
         columns,
         pack(cautious, catalog, stock),
         _Finisher(cautious, catalog, listed),
         lambda found: -(net_value_of(found) // QUANTA_PER_MICRO),
+        -bound.hourly_micros,
     )
-    bound = _bound(columns, gains, complete=listed.complete)
     return NetValueAnswer(patterns, net_value_of(patterns) // QUANTA_PER_MICRO, bound)
 
 
@@ -123,6 +124,12 @@ def guarded_least_cost(
     gains = listed.alone - listed.hourly_micros
     lines = np.flatnonzero((gains > 0) & (listed.worth >= listed.hourly_micros))
     listed, gains = listed.pick(lines), gains[lines]
+    present = [
+        Need(group.spec, int(count), int(count))
+        for group, count in zip(packer.classes, stock, strict=True)
+        if count
+    ]
+    bound = lower_bound(catalog, present).hourly_micros
     all_alone = sum(
         group.price.hourly_micros * int(count)
         for group, count in zip(packer.classes, stock, strict=True)
@@ -132,13 +139,8 @@ def guarded_least_cost(
         pack(cautious, catalog, stock),
         _Finisher(cautious, catalog, listed),
         lambda found: cost_of(found) - all_alone,
+        bound - all_alone,
     )
-    present = [
-        Need(group.spec, int(count), int(count))
-        for group, count in zip(packer.classes, stock, strict=True)
-        if count
-    ]
-    bound = lower_bound(catalog, present).hourly_micros
     cost = cost_of(patterns)
     return Answer(patterns, cost, min(bound, cost), proven=cost <= bound)
 
