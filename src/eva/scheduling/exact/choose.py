@@ -30,8 +30,6 @@ _ENOUGH = 1e-6  # of the bound, relatively
 
 Finish = Callable[[Rounded], list[Pattern]]
 Objective = Callable[[Sequence[Pattern]], int]  # micro-dollars, as in the columns; minimised
-    [Sequence[Pattern]], int
-]  # in micro-dollars, as in the columns; less is better
 
 
 @dataclass(frozen=True, slots=True, eq=False)
