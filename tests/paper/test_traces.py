@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ from typing import Any
 import pytest
 
 from eva.inputs.catalogs import builtin
-from eva.model.units import MIB_PER_GB, MILLIS_PER_CPU, MS_PER_SECOND
+from eva.model.units import MIB_PER_GB, MILLIS_PER_CPU, MS_PER_HOUR, MS_PER_SECOND
+from eva.scheduling.reservation_price import price_book
 from eva.traces.drawing import Drawing, Durations
 from eva.traces.interference import MEASURED, load_interference
 from eva.traces.load import load_trace
 from eva.traces.statistics import PUBLISHED_DURATIONS, PUBLISHED_GPU_MIX, statistics_of
-from eva.traces.trace import Trace
+from eva.traces.trace import Trace, TraceJob
 from eva.traces.workloads import KINDS, WORKLOADS, kind_of
 from tests.support.requirements import require, shared_folder
 
@@ -93,6 +95,34 @@ def test_the_artifacts_200_jobs(data: Path) -> None:
     first = trace.jobs[0]
     assert (first.id, first.arrival_ms, first.total_iterations) == ("0", 960_000, 26_103)
     assert statistics_of(trace).distinct_workloads == 36
+
+
+@pytest.mark.parametrize(
+    ("name", "published_usd"),
+    [("pai_200.json", 20_736.38), ("pai_full_gavel.json.gz", 831_227.28)],
+)
+def test_every_job_on_an_instance_of_its_own_costs_what_is_published(
+    data: Path, name: str, published_usd: float
+) -> None:
+    """No-Packing in closed form: from the round after the arrival to the round after the end."""
+    micros = sum(_cost_alone_micros(job) for job in load_trace(data / name, PAPER).jobs)
+    assert micros / 1e6 == pytest.approx(published_usd, rel=1e-4)
+
+
+def _cost_alone_micros(job: TraceJob) -> float:
+    price = price_book(PAPER).price(job.spec.tasks[0])
+    assert price is not None
+    delays = price.type.delays
+    acquired_ms = _next_round_ms(job.arrival_ms) + delays.acquire_ms
+    launch_ms = job.spec.tasks[0].delays.launch_ms
+    work_ms = job.total_iterations / job.throughput_per_s * MS_PER_SECOND
+    end_ms = _next_round_ms(acquired_ms + delays.setup_ms + launch_ms + work_ms)
+    billed_ms = end_ms + delays.terminate_ms - acquired_ms
+    return price.hourly_micros * billed_ms / MS_PER_HOUR
+
+
+def _next_round_ms(time_ms: float) -> int:
+    return math.ceil(time_ms / 300_000) * 300_000
 
 
 def test_phases_are_those_of_the_artifacts_traces(full_gavel: Trace) -> None:

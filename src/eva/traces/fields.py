@@ -37,6 +37,7 @@ _MOST_ITERATIONS = Decimal(10) ** 15
 _FASTEST_PER_S = Decimal(10) ** 9
 
 _SHOWN = 40
+_NUMBERS = (int, float)
 _FLAGS = {"true": True, "false": False}
 
 
@@ -123,9 +124,7 @@ class Record:
             return ""
         if isinstance(value, str):
             return value
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return repr(value)
-        return shown(value)
+        return repr(value) if type(value) in _NUMBERS else shown(value)  # bool is no number here
 
 
 def shown(value: object) -> str:
