@@ -8,16 +8,11 @@ import typer
 
 from eva.cli.catalog import CpuColumn, complete_catalog
 from eva.cli.console import JsonOption, print_json, print_note
+from eva.cli.policies import complete_policy, policy_named
 
 if TYPE_CHECKING:
     from eva.inputs.task_files import TaskFile
     from eva.model.catalog import Catalog
-
-
-def _complete_policy(incomplete: str) -> list[str]:
-    from eva.scheduling.policies import POLICY_NAMES
-
-    return [name for name in POLICY_NAMES if name.startswith(incomplete)]
 
 
 def solve(
@@ -47,7 +42,7 @@ def solve(
             "-p",
             metavar="NAME",
             help="Who plans: eva, optimal, no-packing, stratus, synergy, owl, ...",
-            autocompletion=_complete_policy,
+            autocompletion=complete_policy,
         ),
     ] = "eva",
     interference: Annotated[
@@ -83,10 +78,11 @@ def solve(
     from eva.cli.solving import solve as run
     from eva.inputs import catalogs, task_files
 
+    chosen = policy_named(policy)
     price_list = catalogs.load(catalog, cpu_column)
     file = task_files.load(tasks)
     _note_unknown_families(file, price_list)
-    solution = run(file, price_list, policy, Expectations.read(interference, default_throughput))
+    solution = run(file, price_list, chosen, Expectations.read(interference, default_throughput))
     if json:
         from eva.cli.solve_json import as_json
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from eva.inputs.problems import did_you_mean
 from eva.inputs.task_files import TaskFile
 from eva.model.catalog import Catalog
 from eva.model.colocation import DEFAULT_THROUGHPUT, Entry, ThroughputTable
@@ -18,8 +17,6 @@ from eva.model.snapshot import ClusterSnapshot
 from eva.scheduling.eva import EvaPolicy
 from eva.scheduling.exact.bounds import lower_bound, needs_of
 from eva.scheduling.explanation import Explainer, Reason
-from eva.scheduling.policies import POLICY_NAMES
-from eva.scheduling.policies import policy as policy_named
 from eva.scheduling.policy import SchedulingPolicy
 from eva.scheduling.valuation import Valuation
 from eva.traces.interference import Interference, load_interference
@@ -80,16 +77,9 @@ class Solution:
 
 
 def solve(
-    file: TaskFile, catalog: Catalog, policy_name: str, expectations: Expectations
+    file: TaskFile, catalog: Catalog, policy: SchedulingPolicy, expectations: Expectations
 ) -> Solution:
     """Plan an empty cluster with all tasks of `file` waiting."""
-    if policy_name not in POLICY_NAMES:
-        hint = did_you_mean(policy_name, POLICY_NAMES)
-        known = ", ".join(POLICY_NAMES)
-        raise InputError.single(
-            "--policy", f"{policy_name!r} is not a policy{hint} (known: {known})"
-        )
-    policy = policy_named(policy_name)
     measured = expectations.measured
     _check_knowledge(policy, file, measured)
     oracle = Oracle(file.durations_ms, None if measured is None else measured.pair)

@@ -132,6 +132,8 @@ def _is_known(name: str, columns: Columns) -> bool:
 
 def _unknown_column(name: str, columns: Columns) -> str:
     base, _, family = name.partition(".")
+    if not name:
+        return "a column has no name; name it, or remove the comma at the end of the lines"
     if base in columns.families and family == "any":
         return f"unknown column {name!r}; what holds on any family goes into {base!r}"
     hint = did_you_mean(name, columns.known) or did_you_mean(base, columns.known)
