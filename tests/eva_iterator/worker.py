@@ -133,9 +133,9 @@ def task_variables(job_dir: Path, epoch: int, socket_path: Path | None) -> dict[
     return variables
 
 
-def poll(predicate: Callable[[], bool]) -> None:
+def poll(predicate: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
     """Wait until another thread or process has made it true; bounded, and checked often."""
-    give_up_at = time.monotonic() + PATIENCE_S
+    give_up_at = time.monotonic() + patience_s
     while not predicate():
         assert time.monotonic() < give_up_at, "it never came true"
         time.sleep(0.002)

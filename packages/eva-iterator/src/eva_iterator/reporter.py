@@ -33,6 +33,7 @@ from eva_iterator.throughput import StepHistory
 
 INTERVAL_S = 1.0
 SEND_TIMEOUT_S = 5.0
+MAX_UNSENT = 16  # answers kept for a worker that is away; the newest matter
 NAME = "eva-iterator"
 
 
@@ -68,18 +69,20 @@ class Reporter:
         self._thread.start()
 
     def answer(self, answer: Answer, timeout_s: float = SEND_TIMEOUT_S) -> bool:
-        """Send an answer, waiting a bounded time; False if the worker was not there to take it.
+        """Send an answer, waiting a bounded time if it was asked for; False if not sent by then.
 
         It is not lost then: it is sent on reconnection, and the manifest and the exit code tell
         the same story to a worker that never hears it.
         """
-        if answer.request != UNASKED:
+        asked = answer.request != UNASKED
+        if asked:
             self._answered = answer
             self.request = None
         with self._sent:
             self._unsent.append(format_line(answer))
+            del self._unsent[:-MAX_UNSENT]
             self._wake()
-            return self._sent.wait_for(lambda: not self._unsent, timeout_s)
+            return asked and self._sent.wait_for(lambda: not self._unsent, timeout_s)
 
     def close(self) -> None:
         """Report the last count and end the thread."""
