@@ -14,7 +14,7 @@ from eva.control import events as ev
 from eva.control.commands import Command
 from eva.control.events import Event
 from eva.control.executor import Executor
-from eva.control.lifecycle import InstanceState, JobState, TaskState
+from eva.control.lifecycle import BEING_STOPPED, InstanceState, TaskState
 from eva.control.profiler import Profiler
 from eva.control.provisioner import Provisioner
 from eva.control.scheduler import OracleProvider, Scheduler, no_oracle
@@ -123,9 +123,7 @@ class Controller:
     def _on_instance_acquired(
         self, event: ev.InstanceAcquired, now_ms: int, _out: list[Command]
     ) -> None:
-        instance = self.state.instances.get(event.instance)
-        if instance is not None:
-            self.provisioner.acquired(instance, _told(event.at_ms, instance, now_ms))
+        self.provisioner.acquired(event.instance, _told(event.at_ms, now_ms))
 
     def _on_instance_ready(self, event: ev.InstanceReady, now_ms: int, out: list[Command]) -> None:
         instance = self.state.instances.get(event.instance)
@@ -138,19 +136,21 @@ class Controller:
     def _on_launch_refused(self, event: ev.LaunchRefused, now_ms: int, out: list[Command]) -> None:
         instance = self.state.instances.get(event.instance)
         if instance is not None and instance.ready_ms is None:
-            self._vanish(instance, now_ms, f"launch refused: {event.reason}", now_ms, out)
+            self._clear(instance, f"launch of {instance.id} refused", now_ms, out)
+            reason = f"launch refused: {event.reason}"
+            self.provisioner.gone(instance, now_ms, reason, refused=True)
 
     def _on_instance_lost(self, event: ev.InstanceLost, now_ms: int, out: list[Command]) -> None:
         instance = self.state.instances.get(event.instance)
         if instance is not None:
-            self._vanish(instance, _told(event.at_ms, instance, now_ms), "lost", now_ms, out)
+            self._vanish(instance, event.at_ms, "lost", now_ms, out)
 
     def _on_instance_terminated(
         self, event: ev.InstanceTerminated, now_ms: int, out: list[Command]
     ) -> None:
         instance = self.state.instances.get(event.instance)
         if instance is not None:
-            self._vanish(instance, _told(event.at_ms, instance, now_ms), "terminated", now_ms, out)
+            self._vanish(instance, event.at_ms, "terminated", now_ms, out)
 
     def _on_instance_unreachable(
         self, event: ev.InstanceUnreachable, now_ms: int, out: list[Command]
@@ -170,9 +170,9 @@ class Controller:
             return
         reason = f"{instance.id} is taken back at {event.deadline_ms} ms"
         self._clear(instance, reason, now_ms, out)
-        for job in _jobs_of(instance.copies):
-            if job.state in _EVICTABLE:
-                self.executor.evict(job, reason, now_ms, out)
+        staying = {n: t for n, t in instance.copies.items() if t.state not in BEING_STOPPED}
+        for job in _jobs_of(staying):
+            self.executor.evict(job, reason, now_ms, out)
         self.provisioner.drop(instance, out)
 
     # Tasks
@@ -230,7 +230,7 @@ class Controller:
 
     def _clear(self, instance: Instance, reason: str, now_ms: int, out: list[Command]) -> None:
         """Nothing new comes here: turn away what is bound for the instance and not on it."""
-        instance.doomed = True
+        instance.doom()
         self.state.dirty_instances = True
         for task in tuple(instance.bound.values()):
             coming = task.instance is not instance or task.state is TaskState.CHECKPOINTING
@@ -238,17 +238,14 @@ class Controller:
                 self.executor.lose_home(task, reason, now_ms, out)
 
     def _vanish(
-        self, instance: Instance, at_ms: int, ended_by: str, now_ms: int, out: list[Command]
+        self, instance: Instance, at_ms: int | None, ended_by: str, now_ms: int, out: list[Command]
     ) -> None:
         """The instance is gone, and every copy on it with it."""
         reason = f"{instance.id} {ended_by}"
         self._clear(instance, reason, now_ms, out)
-        self.provisioner.gone(instance, at_ms, ended_by)
+        self.provisioner.gone(instance, _told(at_ms, now_ms), ended_by, refused=False)
         for task in tuple(instance.copies.values()):
             self.executor.copy_lost(task, reason, now_ms, out)
-
-
-_EVICTABLE = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PREPARING})
 
 
 def _jobs_of(tasks: dict[TaskId, Task]) -> list[Job]:
@@ -256,6 +253,6 @@ def _jobs_of(tasks: dict[TaskId, Task]) -> list[Job]:
     return list({task.job.id: task.job for task in tasks.values()}.values())
 
 
-def _told(at_ms: int | None, instance: Instance, now_ms: int) -> int:
-    """The cloud's own time where it is told and possible, else the time of the event."""
-    return now_ms if at_ms is None else min(now_ms, max(at_ms, instance.launched_ms))
+def _told(at_ms: int | None, now_ms: int) -> int:
+    """The cloud's own time where it is told and not in the future, else the time of the event."""
+    return now_ms if at_ms is None else min(now_ms, at_ms)

@@ -39,7 +39,7 @@ class Codec:
         self._decoders: dict[Any, _Decode] = {}
 
     def encode(self, now_ms: int, event: Event) -> dict[str, Json]:
-        record = {"v": VERSION, "at_ms": now_ms, "event": type(event).__name__}
+        record = {"v": VERSION, "time_ms": now_ms, "event": type(event).__name__}
         return record | self._encode_fields(event)
 
     def line(self, now_ms: int, event: Event) -> bytes:
@@ -58,7 +58,7 @@ class Codec:
             raise OperatorError(f"journal record of unknown event {record.get('event')!r}")
         try:
             event: Event = self._decoder(kind)(record)
-            return int(record["at_ms"]), event
+            return int(record["time_ms"]), event
         except (KeyError, TypeError, ValueError) as error:
             raise OperatorError(
                 f"journal record of {kind.__name__} is damaged ({error}); restore the journal"

@@ -27,17 +27,18 @@ class Provisioner:
         out.append(LaunchInstance(instance.id, kind))
         return instance
 
-    def acquired(self, instance: Instance, at_ms: int) -> None:
+    def acquired(self, name: InstanceId, at_ms: int) -> None:
         """Billing starts, also where the launch was called off meanwhile."""
-        self._state.ledger.acquire(instance.id, at_ms)
-        if instance.state is InstanceState.REQUESTED:
+        self._state.ledger.acquire(name, at_ms, confirmed=True)
+        instance = self._state.instances.get(name)
+        if instance is not None and instance.state is InstanceState.REQUESTED:
             instance.step(InstanceStep.ACQUIRE)
 
     def registered(self, instance: Instance, now_ms: int) -> bool:
         """Whether this is news. The cloud's word may be slower than the worker's."""
-        self._state.ledger.acquire(instance.id, now_ms)
         if instance.state not in (InstanceState.REQUESTED, InstanceState.ACQUIRED):
             return False
+        self._state.ledger.acquire(instance.id, now_ms, confirmed=False)
         instance.step(InstanceStep.REGISTER)
         instance.ready_ms = now_ms
         return True
@@ -64,15 +65,14 @@ class Provisioner:
 
     def abandon(self, instance: Instance, out: list[Command]) -> None:
         """Have a silent instance terminated, whatever may still run on it."""
-        instance.doomed = True
+        instance.doom()
         if instance.state is not InstanceState.TERMINATING:
             self._terminate(instance, out)
 
-    def gone(self, instance: Instance, at_ms: int, ended_by: str) -> None:
+    def gone(self, instance: Instance, at_ms: int, ended_by: str, *, refused: bool) -> None:
         instance.step(InstanceStep.VANISH)
         del self._state.instances[instance.id]
-        self._state.unobserved.pop(instance.id, None)
-        self._state.ledger.close(instance.id, at_ms, ended_by)
+        self._state.ledger.close(instance.id, at_ms, ended_by, refused=refused)
         self._state.dirty_instances = True
 
     def _terminate(self, instance: Instance, out: list[Command]) -> None:

@@ -69,10 +69,7 @@ class Instance:
     bound: dict[TaskId, Task] = field(default_factory=dict)
     reserved: Resources = NOTHING
     view: InstanceView | None = None
-
-    @property
-    def usable(self) -> bool:
-        return self.state in USABLE and not self.doomed
+    usable: bool = True  # part of the configuration that is planned for
 
     @property
     def ready(self) -> bool:
@@ -83,6 +80,11 @@ class Instance:
         if following is None:
             raise illegal(f"instance {self.id} ({self.type.name})", self.state, step, self.story)
         self.state = following
+        self.usable = following in USABLE and not self.doomed
+
+    def doom(self) -> None:
+        self.doomed = True
+        self.usable = False
 
     @property
     def story(self) -> str:

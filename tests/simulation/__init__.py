@@ -1,0 +1,1 @@
+"""The seeded simulation suite: random small clusters, random faults, every promise checked."""
