@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import time
@@ -21,12 +22,14 @@ from dataclasses import asdict, dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
+from eva.adapters.local_files import typed_file_errors
 from eva.adapters.s3.bucket import Location
 from eva.model.units import MS_PER_SECOND
 from eva.ports.storage import StorageUnreachableError
 
 POLL_S = 0.1
 MOUNTED_WITHIN_MS = 20_000
+_CA_BUNDLE = "AWS_CA_BUNDLE"
 SAVED_WITHIN_MS = 600_000  # gigabytes may be queued
 
 
@@ -52,26 +55,14 @@ class RcloneMount:
         """Mount, unless it is mounted already. What an earlier rclone had queued is taken up."""
         if self._is_mounted():
             return
-        for folder in (self._target, self._state):
-            folder.mkdir(parents=True, exist_ok=True)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        password = secrets.token_urlsafe(24)
-        with (self._state / "log").open("ab") as log:
-            child = subprocess.Popen(  # noqa: S603  our own words, and no shell
-                self._command(port),
-                env={**os.environ, **self._environment(password)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self._remember(_Process(child.pid, port, password))
-        _wait(lambda: self._is_mounted() or child.poll() is not None, MOUNTED_WITHIN_MS)
+        with typed_file_errors(f"preparing to mount on {self._target}"):
+            for folder in (self._target, self._state):
+                folder.mkdir(parents=True, exist_ok=True)
+            process = self._start()
+        _wait(lambda: self._is_mounted() or not _runs(process.pid), MOUNTED_WITHIN_MS)
         if not self._is_mounted():
-            child.kill()
-            child.wait()
+            if _runs(process.pid):
+                os.kill(process.pid, signal.SIGKILL)
             self._memory.unlink()
             raise StorageUnreachableError(
                 f"rclone did not mount {self._location} on {self._target}: {self._last_words()}"
@@ -102,6 +93,28 @@ class RcloneMount:
             )
         self._memory.unlink()
 
+    def _start(self) -> _Process:
+        """Start rclone on its own: it must not end with the worker."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        password = secrets.token_urlsafe(24)
+        log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        pid = os.posix_spawnp(
+            "rclone",
+            self._command(port),
+            self._environment(password),
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(self._state / "log"), log, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+        process = _Process(pid, port, password)
+        self._remember(process)
+        return process
+
     def _is_mounted(self) -> bool:
         """Whether a living rclone serves the folder; what a dead one left there is cleared."""
         try:
@@ -128,11 +141,15 @@ class RcloneMount:
         command += ["--vfs-cache-mode", "writes", "--vfs-write-back", "1s"]
         command += ["--dir-cache-time", "5s", "--attr-timeout", "1s"]
         command += ["--rc", "--rc-addr", f"127.0.0.1:{port}"]
+        if _CA_BUNDLE in os.environ:
+            command += ["--ca-cert", os.environ[_CA_BUNDLE]]
         # Containers run as other users than the worker; only root may let them in.
         return [*command, "--allow-other"] if os.geteuid() == 0 else command
 
     def _environment(self, password: str) -> dict[str, str]:
         """Credentials are taken from where boto3 takes them, and never stand on a command line."""
+        # rclone's own HTTP transport chokes on this variable; it is told by an option instead.
+        inherited = {name: value for name, value in os.environ.items() if name != _CA_BUNDLE}
         settings = {
             "TYPE": "s3",
             "PROVIDER": "Other" if self._location.endpoint else "AWS",
@@ -144,7 +161,7 @@ class RcloneMount:
         environment = {
             f"RCLONE_CONFIG_EVA_{key}": value for key, value in settings.items() if value
         }
-        return {**environment, "RCLONE_RC_USER": "eva", "RCLONE_RC_PASS": password}
+        return {**inherited, **environment, "RCLONE_RC_USER": "eva", "RCLONE_RC_PASS": password}
 
     def _queued(self) -> int:
         """Files that rclone has not uploaded yet."""
