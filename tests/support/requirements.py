@@ -28,6 +28,9 @@ def require(condition: object, reason: str) -> None:
 
 
 def shared_folder() -> Path | None:
-    """The folder of published traces and figures beside the repository, where there is one."""
+    """The folder of published traces and figures beside the repository, where there is one.
+
+    Tests that need it carry the mark `published`.
+    """
     folder = Path(os.environ.get("EVA_SHARED") or REPOSITORY.parent / "shared")
     return folder if folder.is_dir() else None

@@ -24,13 +24,22 @@ SKIPS = {
 }
 
 
-def run(tmp_path: Path, source: str, required: str) -> subprocess.CompletedProcess[str]:
+def run(
+    tmp_path: Path, source: str, required: str, shared: str = ""
+) -> subprocess.CompletedProcess[str]:
     (tmp_path / "test_it.py").write_text(source)
-    options = ("-p", "no:cacheprovider", "-p", "tests.conftest", "-c", os.devnull, "-rs")
+    settings = tmp_path / "pytest.ini"
+    settings.write_text("[pytest]\nmarkers =\n    published: as in pyproject.toml\n")
+    options = ("-p", "no:cacheprovider", "-p", "tests.conftest", "-c", str(settings), "-rs")
     return subprocess.run(
         [sys.executable, "-m", "pytest", *options, f"--rootdir={tmp_path}", str(tmp_path)],
         cwd=REPOSITORY,
-        env={**os.environ, "EVA_REQUIRE_ALL": required, "PYTHONPATH": str(REPOSITORY)},
+        env={
+            **os.environ,
+            "EVA_REQUIRE_ALL": required,
+            "PYTHONPATH": str(REPOSITORY),
+            "EVA_SHARED": shared,
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -53,3 +62,15 @@ def test_and_a_skip_with_its_reason_elsewhere(tmp_path: Path) -> None:
 
 def test_a_passing_test_passes_in_ci(tmp_path: Path) -> None:
     assert run(tmp_path, "def test_it(): pass\n", "1").returncode == 0
+
+
+PUBLISHED = "import pytest\n@pytest.mark.published\ndef test_it(): pass\ndef test_other(): pass\n"
+
+
+def test_published_data_is_read_where_it_is_and_left_out_elsewhere(tmp_path: Path) -> None:
+    there = run(tmp_path, PUBLISHED, "1", shared=str(tmp_path))
+    assert (there.returncode, "2 passed" in there.stdout) == (0, True)
+    absent = run(tmp_path, PUBLISHED, "1", shared=str(tmp_path / "absent"))
+    assert absent.returncode == 0
+    assert "1 passed, 1 deselected" in absent.stdout
+    assert "published data: left out" in absent.stdout
