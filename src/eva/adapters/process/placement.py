@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import signal
@@ -23,12 +24,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from eva.adapters.process.supervisor import start_time, write_durably
 from eva.model.ids import TaskId
 from eva.ports.runtime import ExitKind, TaskExit, TaskPhase, TaskRef, TaskStatus
 
+LONGEST_NAME = 120  # file systems allow 255 bytes
 MARK = "EVA_RUN_ID"  # in the environment of every process of a task
 
 
@@ -168,21 +170,21 @@ def kill_marked(mark: str) -> bool:
 
 # ---------------------------------------------------------------------------------------- naming
 def folder_name(text: str) -> str:
-    """Any text as one harmless file name; reversible."""
-    return quote(text, safe="").replace(".", "%2E")
+    """Any text as one harmless file name, readable where it can be."""
+    name = quote(text, safe="").replace(".", "%2E")
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[:LONGEST_NAME]}.{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def placements_of(home: Path, cluster: str, task: TaskId) -> list[Placement]:
-    """The placements of one task, by epoch."""
-    folder = home / folder_name(task)
+def placements_in(folder: Path, cluster: str) -> list[Placement]:
+    """The placements in a task's folder, by epoch. Their own records say which task it is."""
     if not folder.is_dir():
         return []
-    epochs = sorted(int(entry.name) for entry in folder.iterdir() if entry.name.isdigit())
-    found = [Placement(TaskRef(cluster, task, epoch), folder / str(epoch)) for epoch in epochs]
-    return [placement for placement in found if placement.exists]
-
-
-def tasks_in(home: Path) -> list[TaskId]:
-    """Every task that has a folder here, by name."""
-    names = sorted(unquote(entry.name) for entry in home.iterdir() if entry.is_dir())
-    return [TaskId(name) for name in names if not name.startswith(".")]
+    found = []
+    for epoch in sorted(int(entry.name) for entry in folder.iterdir() if entry.name.isdigit()):
+        path = folder / str(epoch)
+        launch = Placement(TaskRef(cluster, TaskId(""), epoch), path).read("launch.json")
+        if launch is not None:
+            found.append(Placement(TaskRef(cluster, TaskId(launch["task"]), epoch), path))
+    return found

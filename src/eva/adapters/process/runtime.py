@@ -27,9 +27,9 @@ from eva.adapters.process.placement import (
     Placement,
     folder_name,
     hold_lock,
-    placements_of,
-    tasks_in,
+    placements_in,
 )
+from eva.model.errors import EvaError
 from eva.ports.runtime import (
     LOG_START,
     Argv,
@@ -106,14 +106,20 @@ class ProcessRuntime:
         check_epochs(ref, known)
         self._check_devices(launch)
         placement = self._placement(ref)
+        mark = uuid.uuid4().hex
+        order = self._order(launch, placement, mark)
         with disk_problems(str(placement.folder)):
-            partial = await asyncio.to_thread(self._write_folder, launch, placement)
-        if partial is None:  # another call was first
+            lock = await asyncio.to_thread(self._write_folder, launch, placement, mark)
+        if lock is None:  # another call was first
             return await self.status(ref)
         try:
-            await self._spawn(launch, placement, partial)
+            with disk_problems(str(placement.folder)):
+                await self._spawn(order, placement, lock)
+        except EvaError:
+            await asyncio.to_thread(discard, placement.folder)
+            raise
         finally:
-            os.close(partial)
+            os.close(lock)
         return await self.status(ref)
 
     def _check_devices(self, launch: TaskLaunch) -> None:
@@ -130,7 +136,7 @@ class ProcessRuntime:
                 f"{sorted(self._gpus or ())}: check `nvidia-smi -L`"
             )
 
-    def _write_folder(self, launch: TaskLaunch, placement: Placement) -> int | None:
+    def _write_folder(self, launch: TaskLaunch, placement: Placement, mark: str) -> int | None:
         """Make the folder under its lock; the lock's descriptor, or None if it was there."""
         partial = self._folder / f".new-{uuid.uuid4().hex}"
         (partial / "work").mkdir(parents=True, mode=0o700)
@@ -145,7 +151,7 @@ class ProcessRuntime:
                     "task": launch.ref.task,
                     "epoch": launch.ref.epoch,
                     "labels": dict(launch.labels),
-                    "mark": uuid.uuid4().hex,
+                    "mark": mark,
                 },
             )
             placement.folder.parent.mkdir(exist_ok=True, mode=0o700)
@@ -159,9 +165,8 @@ class ProcessRuntime:
             raise
         return lock
 
-    async def _spawn(self, launch: TaskLaunch, placement: Placement, lock: int) -> None:
+    async def _spawn(self, order: dict[str, Any], placement: Placement, lock: int) -> None:
         """Start the supervisor, which answers once the start is on disk."""
-        order = json.dumps(self._order(launch, placement)).encode()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-I",
@@ -175,24 +180,21 @@ class ProcessRuntime:
             pass_fds=(lock,),
             start_new_session=True,
         )
-        said, complaint = await process.communicate(order)
+        said, complaint = await process.communicate(json.dumps(order).encode())
         if not said:
-            await asyncio.to_thread(discard, placement.folder)
             raise RuntimeRefusedError(
-                f"the supervisor of task {launch.ref} died before starting it: "
+                f"the supervisor of task {placement.ref} died before starting it: "
                 f"{complaint.decode(errors='replace')[-2_000:]}. The task may be started again"
             )
         answer: dict[str, Any] = json.loads(said)
         if answer:
-            await asyncio.to_thread(discard, placement.folder)
             raise disk_problem(answer["errno"], answer["message"], str(placement.folder))
 
-    def _order(self, launch: TaskLaunch, placement: Placement) -> dict[str, Any]:
-        recorded = placement.read("launch.json") or {}
+    def _order(self, launch: TaskLaunch, placement: Placement, mark: str) -> dict[str, Any]:
         env = {name: os.environ[name] for name in INHERITED if name in os.environ}
         env |= {mount.variable: str(mount.source) for mount in launch.mounts if mount.variable}
         env |= dict(launch.env)
-        env |= {"CUDA_VISIBLE_DEVICES": ",".join(launch.gpus), MARK: recorded["mark"]}
+        env |= {"CUDA_VISIBLE_DEVICES": ",".join(launch.gpus), MARK: mark}
         return {
             "argv": self._argv(launch, placement),
             "env": env,
@@ -242,8 +244,7 @@ class ProcessRuntime:
             status = await asyncio.to_thread(placement.status)
             if status.exit is not None:
                 return status.exit
-            if handle is None:  # about to begin, or its remains about to die
-                await asyncio.sleep(POLL_S)
+            await asyncio.sleep(POLL_S)  # about to begin, or its remains are about to die
 
     async def status(self, ref: TaskRef) -> TaskStatus:
         return await asyncio.to_thread(self._known(ref).status)
@@ -256,11 +257,14 @@ class ProcessRuntime:
             with hold_lock(partial) as free:
                 if free:
                     discard(partial)
-        return [
-            placement.status()
-            for task in tasks_in(self._folder)
-            for placement in placements_of(self._folder, self._home.cluster, task)
-        ]
+        return sorted(
+            (
+                placement.status()
+                for folder in self._folder.iterdir()
+                for placement in placements_in(folder, self._home.cluster)
+            ),
+            key=lambda status: status.ref,
+        )
 
     async def remove(self, ref: TaskRef) -> None:
         status = await self.status(ref)
@@ -304,7 +308,7 @@ class ProcessRuntime:
         return Placement(ref, self._folder / folder_name(ref.task) / str(ref.epoch))
 
     def _placements(self, ref: TaskRef) -> list[Placement]:
-        return placements_of(self._folder, self._home.cluster, ref.task)
+        return placements_in(self._folder / folder_name(ref.task), self._home.cluster)
 
     def _known(self, ref: TaskRef) -> Placement:
         check_home(ref, self._home)

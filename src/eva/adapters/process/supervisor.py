@@ -181,7 +181,7 @@ class Task:
     def start(self) -> str | None:
         """Start it, or say why it cannot be."""
         try:
-            self.main = subprocess.Popen(  # noqa: S603 - the user's argv is the point
+            self.process = subprocess.Popen(  # noqa: S603 - the user's argv is the point
                 self.launch["argv"],
                 cwd=self.launch["cwd"],
                 env=self.launch["env"],
@@ -190,9 +190,11 @@ class Task:
                 stderr=self.output,
                 start_new_session=True,
                 preexec_fn=self._constrain(os.getpid()),  # noqa: PLW1509 - no threads here
-            ).pid
+            )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             return f"cannot execute {self.launch['argv'][0]!r}: {error}"
+        # Kept for as long as we live: dropped, it would collect the child behind our back.
+        self.main = self.process.pid
         self.started_ms = now_ms()
         return None
 
