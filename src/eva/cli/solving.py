@@ -86,7 +86,8 @@ def solve(
     snapshot = ClusterSnapshot(0, catalog, file.tasks, table=expectations.table, oracle=oracle)
     plan = policy.plan(snapshot.granting(policy.knowledge))
     explainer = Explainer(snapshot, _valuation_of(policy))
-    bound = lower_bound(catalog, needs_of(explainer.classes))
+    needs = needs_of(explainer.classes)
+    bound_micros = lower_bound(catalog, needs).hourly_micros if needs else 0
     return Solution(
         policy=policy.name,
         catalog=catalog,
@@ -94,7 +95,7 @@ def solve(
         plan=plan,
         reasons=explainer.reasons(plan.instances),
         no_packing_micros=explainer.no_packing_micros,
-        lower_bound_micros=bound.hourly_micros,
+        lower_bound_micros=bound_micros,
     )
 
 
