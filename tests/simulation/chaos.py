@@ -47,7 +47,6 @@ class Chaos:
         settled = snapshot.now_ms > self.settles_ms
         places = {v.id: _Place(v.type, v.type.capacity, v.id) for v in snapshot.instances}
         restless: list[TaskView] = []
-        unplaceable: list[Unplaceable] = []
         for task in snapshot.tasks:
             stays = not task.movable or settled or random.random() >= self.restless
             if task.instance is not None and stays:
@@ -56,9 +55,8 @@ class Chaos:
                 restless.append(task)
         pool = list(places.values())
         random.shuffle(restless)
-        for task in restless:
-            if not self._settle(task, pool, snapshot, random):
-                unplaceable.append(Unplaceable(task.id, "no type holds it"))
+        left = [task for task in restless if not self._settle(task, pool, snapshot, random)]
+        unplaceable = [Unplaceable(task.id, "no type holds it") for task in left]
         return ClusterPlan(
             tuple(
                 PlannedInstance(place.kind, tuple(place.tasks), place.instance)
@@ -72,13 +70,12 @@ class Chaos:
     def _settle(
         self, task: TaskView, pool: list[_Place], snapshot: ClusterSnapshot, random: Random
     ) -> bool:
-        if random.random() < 0.7:
-            for place in random.sample(pool, len(pool)):
-                if place.take(task):
-                    return True
-        for kind in random.sample(snapshot.catalog.types, len(snapshot.catalog)):
-            place = _Place(kind, kind.capacity)
-            if place.take(task):
-                pool.append(place)
-                return True
-        return False
+        shuffled = random.sample(pool, len(pool))
+        if random.random() < 0.7 and any(place.take(task) for place in shuffled):
+            return True
+        kinds = random.sample(snapshot.catalog.types, len(snapshot.catalog))
+        fitting = (place for kind in kinds if (place := _Place(kind, kind.capacity)).take(task))
+        chosen = next(fitting, None)
+        if chosen is not None:
+            pool.append(chosen)
+        return chosen is not None

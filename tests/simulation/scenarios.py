@@ -6,17 +6,19 @@ order of events, and orders are found by many seeds rather than by large cluster
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
 from eva.control.controller import Controller
-from eva.control.events import Event
+from eva.control.events import Event, JobCancelled, TaskExited, TaskStartFailed
 from eva.control.journal import Codec, digest, fold
 from eva.control.lifecycle import JobState
 from eva.control.settings import ControllerSettings
 from eva.model.catalog import Catalog, InstanceDelays, InstanceType
 from eva.model.errors import InvariantError
-from eva.model.ids import JobId, Workload
+from eva.model.ids import JobId, TaskId, Workload
 from eva.model.jobs import JobSpec, StandaloneThroughput, TaskSpec
 from eva.model.resources import Demand, Resources
 from eva.scheduling.baselines.no_packing import NoPacking
@@ -74,7 +76,7 @@ def _job(random: Random, index: int) -> TraceJob:
         fetch_ms=random.randrange(10) * SECOND_MS,
         build_ms=10 * SECOND_MS,
         init_ms=random.randrange(200) * SECOND_MS,
-        kill_ms=random.randrange(3) * SECOND_MS,
+        kill_ms=random.choice((0, 1, 2, 90)) * SECOND_MS,
         upload_ms=random.randrange(40) * SECOND_MS,
         image=f"image-{random.randrange(3)}",
     )
@@ -115,15 +117,16 @@ def _settings(random: Random) -> SimulationSettings:
         start_failed=maybe(0.2),
         checkpoint_failed=maybe(0.4),
         task_crashes=maybe(0.3),
-        job_cancelled=maybe(0.3),
+        job_cancelled=maybe(0.5),
         message_late=maybe(0.3),
         message_twice=maybe(0.3),
-        plan_late=maybe(0.4),
+        plan_late=maybe(0.5),
         plan_failed=maybe(0.1),
         late_ms=random.choice((2 * SECOND_MS, 60 * SECOND_MS, 900 * SECOND_MS)),
         within_ms=random.choice((10 * MINUTE_MS, 2 * HOUR_MS)),
     )
     return SimulationSettings(
+        round_ms=random.choice((45, 300, 300)) * SECOND_MS,
         migrate=random.choice(("prepare-first", "stop-first")),
         delays=DelaySettings(
             jitter=random.choice((None, (0.2, 3.0))), seed=random.randrange(1_000_000)
@@ -140,6 +143,7 @@ class WatchedSimulation(Simulation):
 
     def __init__(self, given: Scenario) -> None:
         self.journal: list[tuple[int, Event]] = []
+        self.cancelled: set[JobId] = set()  # while they were live
         super().__init__(given.trace, given.policy, CATALOG, given.settings, self._keep)
 
     def _keep(self, now_ms: int, event: Event) -> None:
@@ -147,6 +151,8 @@ class WatchedSimulation(Simulation):
             live = [f"{job.id} {job.state.value}" for job in self.controller.state.jobs.values()]
             raise InvariantError(f"stuck: after {now_ms} ms these still live: {live}")
         self.journal.append((now_ms, event))
+        if isinstance(event, JobCancelled) and event.job in self.controller.state.jobs:
+            self.cancelled.add(event.job)
 
 
 def run(seed: int, *, fold_journal: bool = False) -> SimulationResult:
@@ -160,20 +166,32 @@ def run(seed: int, *, fold_journal: bool = False) -> SimulationResult:
     return result
 
 
-def check_outcomes(given: Scenario, simulation: Simulation) -> None:
+def check_outcomes(given: Scenario, simulation: WatchedSimulation) -> None:
     """Every job ended, in a way that what happened to it explains."""
-    faults = given.settings.faults
+    blame = Counter(task.rpartition(".")[0] for task in _failures(simulation.journal))
     for job in given.trace.jobs:
         record = simulation.controller.state.records[job.id]
-        allowed = {JobState.FINISHED}
-        if faults.job_cancelled:
-            allowed.add(JobState.CANCELLED)
+        allowed = {JobState.CANCELLED if job.id in simulation.cancelled else JobState.FINISHED}
         if record.failures > job.spec.retries or job.spec.max_duration_ms is not None:
             allowed.add(JobState.FAILED)
         if record.state not in allowed:
             raise InvariantError(f"job {job.id} ended {record.state.value}: {record.reason}")
-        if record.failures and not (faults.task_crashes or faults.start_failed):
-            raise InvariantError(f"job {job.id} failed {record.failures} times for no reason")
+        if record.failures > blame[job.id]:
+            raise InvariantError(
+                f"job {job.id} is blamed for {record.failures} failures; it had {blame[job.id]}"
+            )
+
+
+def _failures(journal: list[tuple[int, Event]]) -> Iterator[TaskId]:
+    """Tasks that failed by their own doing, once for each time that word of it came."""
+    for _, event in journal:
+        match event:
+            case TaskExited(task=task, exit_code=code) if code != 0:
+                yield task
+            case TaskStartFailed(task=task, infrastructure=False):
+                yield task
+            case _:
+                pass
 
 
 def check_fold(given: Scenario, simulation: WatchedSimulation) -> None:

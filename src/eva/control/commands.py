@@ -55,11 +55,12 @@ class StartTask:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointTask:
-    """Answered by `TaskCheckpointed` or `CheckpointFailed`."""
+    """Answered by `TaskCheckpointed` or `CheckpointFailed`. `attempt` rises with every try."""
 
     task: TaskId
     epoch: int
     instance: InstanceId
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,9 @@ class Controller:
         self, event: ev.CheckpointFailed, now_ms: int, out: list[Command]
     ) -> None:
         task = self._copy(event.task, event.epoch)
-        if task is not None and task.state is TaskState.CHECKPOINTING:
+        if task is None or task.attempt != event.attempt:
+            return
+        if task.state is TaskState.CHECKPOINTING:
             self.executor.checkpoint_failed(task, now_ms, out)
 
     def _on_task_stopped(self, event: ev.TaskStopped, now_ms: int, out: list[Command]) -> None:

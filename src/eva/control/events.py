@@ -127,10 +127,15 @@ class TaskCheckpointed:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFailed:
-    """The task did not stop; it keeps running where it is."""
+    """The task did not stop; it keeps running where it is.
+
+    One copy may be checkpointed more than once until it works, so the epoch is not enough to tell
+    whether this is the answer to the last attempt or a late word about an earlier one.
+    """
 
     task: TaskId
     epoch: int
+    attempt: int
     reason: str
 
 

@@ -299,8 +299,9 @@ class Executor:
 
     def _checkpoint(self, task: Task, now_ms: int, out: list[Command]) -> None:
         task.step(TaskStep.CHECKPOINT, now_ms)
+        task.attempt += 1
         if task.instance is not None:
-            out.append(CheckpointTask(task.id, task.epoch, task.instance.id))
+            out.append(CheckpointTask(task.id, task.epoch, task.instance.id, task.attempt))
 
     def _order_stop(self, task: Task, out: list[Command]) -> None:
         if task.instance is not None and task.instance.state is not InstanceState.GONE:

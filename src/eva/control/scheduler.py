@@ -177,9 +177,8 @@ class Scheduler:
                 instance.value_micros = planned.value_micros
             slot = _Slot(planned, instance)
             slots.append(slot)
-            if instance is not None and instance.view is not None:
-                if planned.tasks == instance.view.tasks:
-                    continue  # as it is, which is mostly so
+            if instance is not None and instance.shows(planned.tasks):
+                continue  # as it is, which is mostly so
             for name in planned.tasks:
                 task = state.tasks.get(name)
                 if task is None or name in seen:

@@ -93,6 +93,10 @@ class Instance:
             f"copies {list(self.copies)}, bound {list(self.bound)}"
         )
 
+    def shows(self, tasks: tuple[TaskId, ...]) -> bool:
+        """Whether these are the tasks that the last snapshot showed, and nothing changed since."""
+        return self.view is not None and self.view.tasks == tasks
+
     def overflows(self) -> bool:
         return not self.reserved.fits_in(self.type.capacity)
 
@@ -106,6 +110,7 @@ class Task:
     spec: TaskSpec
     state: TaskState = TaskState.WAITING
     epoch: int = 0
+    attempt: int = 0  # counts checkpoints asked for
     instance: Instance | None = None
     home: Instance | None = None
     origin: Instance | None = None  # where the last copy ran

@@ -89,7 +89,7 @@ class TaskMachinery:
         self._halt(copy)
         kill_ms = self._delays.task(copy.phases.kill_ms)
         if self._faults.strikes(self._faults.settings.checkpoint_failed):
-            self._timeline.after(kill_ms, lambda: self._fail_to_checkpoint(copy))
+            self._timeline.after(kill_ms, lambda: self._fail_to_checkpoint(copy, command.attempt))
         else:
             upload_ms = self._delays.task(copy.phases.upload_ms)
             event = TaskCheckpointed(copy.task, copy.epoch)
@@ -146,7 +146,7 @@ class TaskMachinery:
             self._remove(copy)
             self._say(copy, TaskStartFailed(copy.task, copy.epoch, "no image", infrastructure))
 
-    def _fail_to_checkpoint(self, copy: Copy) -> None:
+    def _fail_to_checkpoint(self, copy: Copy, attempt: int) -> None:
         if not self._here(copy):
             return
         if copy.must_stop:
@@ -156,7 +156,7 @@ class TaskMachinery:
         touch(copy.instance, self._timeline.now_ms)
         copy.phase = Phase.RUNNING
         self._progress.copy_runs(copy)
-        self._say(copy, CheckpointFailed(copy.task, copy.epoch, "upload failed"))
+        self._say(copy, CheckpointFailed(copy.task, copy.epoch, attempt, "upload failed"))
 
     def _crash(self, copy: Copy) -> None:
         if self._here(copy) and copy.phase is Phase.RUNNING:
