@@ -1,10 +1,9 @@
 """The journal in SQL, once, for every database that has transactions.
 
-One row, the head, holds the last sequence number and the lease. Every write reads that row first,
-in the transaction that writes, and compares its fencing token: whoever holds an old token finds
-out there and nowhere else. The databases differ in how a transaction is run, how its failures are
-told apart, and whose clock a lease goes by; that is the `Database` protocol, and each adapter is
-one implementation of it.
+Every write compares its fencing token with the one in the database, in the transaction that
+writes: whoever holds an old token finds out there and nowhere else. The databases differ in how a
+transaction is run, how its failures are told apart, and whose clock a lease goes by; that is the
+`Database` protocol, and each adapter is one implementation of it.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from dataclasses import replace
 from zlib import crc32
 
 from eva.adapters.group_commit import GroupCommitter
+from eva.adapters.sql_session import Database, Head, Row, Session, Transaction, read_head
 from eva.model.errors import InvariantError
 from eva.ports.journal import (
     KEPT_SNAPSHOTS,
@@ -27,7 +26,6 @@ from eva.ports.journal import (
     JournalCorruptError,
     Lease,
     LeaseHeldError,
-    LeaseLostError,
     Record,
     Snapshot,
     check_appendable,
@@ -36,88 +34,8 @@ from eva.ports.journal import (
 
 _log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-Row = tuple[Any, ...]
-
 PAGE = 1_000  # records read in one transaction
 COMPACTED_AT_ONCE = 20_000  # records dropped in one transaction, so that appends never wait long
-SCHEMA_VERSION = 1
-
-# {integer} and {blob} are the database's own words for a 64-bit integer and a byte string.
-SCHEMA = (
-    """CREATE TABLE eva_head (
-        id {integer} PRIMARY KEY CHECK (id = 1), seq {integer} NOT NULL,
-        compacted {integer} NOT NULL, token {integer} NOT NULL, owner TEXT,
-        ttl_ms {integer} NOT NULL, expires_ms {integer} NOT NULL)""",
-    "INSERT INTO eva_head VALUES (1, 0, 0, 0, NULL, 0, 0)",
-    """CREATE TABLE eva_records (
-        seq {integer} PRIMARY KEY, time_ms {integer} NOT NULL, kind TEXT NOT NULL,
-        payload {blob} NOT NULL, checksum {integer} NOT NULL)""",
-    """CREATE TABLE eva_snapshots (
-        seq {integer} PRIMARY KEY, time_ms {integer} NOT NULL, state {blob} NOT NULL,
-        checksum {integer} NOT NULL)""",
-    """CREATE TABLE eva_facts (
-        key TEXT PRIMARY KEY, value {blob} NOT NULL, time_ms {integer} NOT NULL)""",
-)
-
-
-_SELECT_HEAD = "SELECT seq, compacted, token, owner, ttl_ms, expires_ms FROM eva_head"
-
-
-class Transaction(Protocol):
-    """An open transaction. Parameters are written `?`."""
-
-    def rows(self, sql: str, *parameters: object) -> list[Row]: ...
-    def run(self, sql: str, *parameters: object) -> int: ...
-    def many(self, sql: str, parameters: Sequence[Sequence[object]]) -> None: ...
-
-
-class Database(Protocol):
-    """Runs transactions, and raises nothing but the port's errors when one fails."""
-
-    name: str  # for messages: a path, or an address without its password
-    for_update: str  # what to add to a SELECT so that it locks the row
-
-    def write(self, work: Callable[[Transaction], T]) -> T:
-        """One transaction, durable on return. May run `work` more than once, commits it once."""
-        ...
-
-    def read(self, work: Callable[[Transaction], T]) -> T:
-        """One consistent view. Safe from any thread."""
-        ...
-
-    def now_ms(self, tx: Transaction) -> int:
-        """The clock that leases go by."""
-        ...
-
-    def show_alive(self, token: int) -> None:
-        """Leave proof that the holder of this token lives, where the system can take it back."""
-        ...
-
-    def show_gone(self, token: int) -> None:
-        """Take that proof back."""
-        ...
-
-    def is_gone(self, token: int) -> bool:
-        """Whether it is certain that the holder of this token is dead. False if unknown."""
-        ...
-
-    def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    seq: int
-    compacted: int
-    token: int
-    owner: str | None
-    ttl_ms: int
-    expires_ms: int
-
-    def lease(self) -> Lease | None:
-        if self.owner is None:
-            return None
-        return Lease(self.owner, self.token, self.ttl_ms, self.expires_ms)
 
 
 class SqlJournal:
@@ -125,24 +43,23 @@ class SqlJournal:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._writer: GroupCommitter[Transaction] = GroupCommitter(database.write, database.name)
+        self._writer: GroupCommitter[Session] = GroupCommitter(self._commit, database.name)
 
     # The lease
 
     def acquire(self, owner: str, ttl_ms: int) -> Lease:
         shown: list[int] = []
 
-        def work(tx: Transaction) -> Lease:
-            head, now = self._locked_head(tx), self._database.now_ms(tx)
-            held = head.lease()
+        def work(session: Session) -> Lease:
+            held, now = session.head.lease(), self._database.now_ms(session.tx)
             if held is not None and now < held.expires_ms:
                 if not self._database.is_gone(held.token):
                     raise LeaseHeldError(held, self._database.name)
                 _log.info("the process of %r is gone: its lease is taken over", held.owner)
-            lease = Lease(owner, head.token + 1, ttl_ms, now + ttl_ms)
+            lease = Lease(owner, session.head.token + 1, ttl_ms, now + ttl_ms)
             self._database.show_alive(lease.token)
             shown.append(lease.token)
-            self._write_lease(tx, lease)
+            session.set_lease(lease.token, owner, ttl_ms, lease.expires_ms)
             return lease
 
         kept: Lease | None = None
@@ -155,24 +72,24 @@ class SqlJournal:
                     self._database.show_gone(token)
 
     def renew(self, lease: Lease) -> Lease:
-        def work(tx: Transaction) -> Lease:
-            self._fenced(tx, lease)
-            renewed = replace(lease, expires_ms=self._database.now_ms(tx) + lease.ttl_ms)
-            self._write_lease(tx, renewed)
-            return renewed
+        def work(session: Session) -> Lease:
+            session.fence(lease)
+            expires_ms = self._database.now_ms(session.tx) + lease.ttl_ms
+            session.set_lease(lease.token, lease.owner, lease.ttl_ms, expires_ms)
+            return replace(lease, expires_ms=expires_ms)
 
         return self._writer.run(work)
 
     def release(self, lease: Lease) -> None:
-        self._writer.run(
-            lambda tx: tx.run(
-                "UPDATE eva_head SET owner = NULL, expires_ms = 0 WHERE token = ?", lease.token
-            )
-        )
+        def work(session: Session) -> None:
+            if session.head.token == lease.token:
+                session.set_lease(lease.token, None, 0, 0)
+
+        self._writer.run(work)
         self._database.show_gone(lease.token)
 
     def holder(self) -> Lease | None:
-        return self._database.read(_read_head).lease()
+        return self._database.read(read_head).lease()
 
     # Records
 
@@ -181,13 +98,13 @@ class SqlJournal:
     ) -> Future[Appended]:
         check_appendable(entries, claim)
         fixed = tuple(entries)  # the caller's list may change before the writer comes to it
-        return self._writer.submit(lambda tx: self._append(tx, lease, fixed, claim))
+        return self._writer.submit(lambda session: _append(session, lease, fixed, claim))
 
     def append(self, lease: Lease, entries: Sequence[Entry], claim: Fact | None = None) -> Appended:
         return self.submit(lease, entries, claim).result()
 
     def head(self) -> int:
-        return self._database.read(_read_head).seq
+        return self._database.read(read_head).seq
 
     def read(self, from_seq: int) -> Iterator[Record]:
         seq = max(1, from_seq)
@@ -201,12 +118,13 @@ class SqlJournal:
     # Snapshots and compaction
 
     def save_snapshot(self, lease: Lease, snapshot: Snapshot) -> None:
-        def work(tx: Transaction) -> None:
-            head = self._fenced(tx, lease)
-            if not 0 <= snapshot.seq <= head.seq:
+        def work(session: Session) -> None:
+            session.fence(lease)
+            tx = session.tx
+            if not 0 <= snapshot.seq <= session.head.seq:
                 raise InvariantError(
                     f"a snapshot at record {snapshot.seq}, but {self._database.name} ends at "
-                    f"{head.seq}: save it only after the append has returned"
+                    f"{session.head.seq}: save it only after the append has returned"
                 )
             tx.run("DELETE FROM eva_snapshots WHERE seq = ?", snapshot.seq)
             tx.run(
@@ -244,7 +162,7 @@ class SqlJournal:
     def compact(self, lease: Lease) -> int:
         dropped = 0
         while True:
-            count = self._writer.run(lambda tx: self._compact_some(tx, lease))
+            count = self._writer.run(lambda session: _compact_some(session, lease))
             dropped += count
             if count < COMPACTED_AT_ONCE:
                 return dropped
@@ -252,10 +170,10 @@ class SqlJournal:
     # Facts
 
     def put_fact(self, lease: Lease, fact: Fact) -> None:
-        def work(tx: Transaction) -> None:
-            self._fenced(tx, lease)
-            tx.run("DELETE FROM eva_facts WHERE key = ?", fact.key)
-            _insert_fact(tx, fact)
+        def work(session: Session) -> None:
+            session.fence(lease)
+            session.tx.run("DELETE FROM eva_facts WHERE key = ?", fact.key)
+            _insert_fact(session.tx, fact)
 
         self._writer.run(work)
 
@@ -263,9 +181,9 @@ class SqlJournal:
         return self._database.read(lambda tx: _find_fact(tx, key))
 
     def forget_facts(self, lease: Lease, prefix: str, before_ms: int) -> int:
-        def work(tx: Transaction) -> int:
-            self._fenced(tx, lease)
-            return tx.run(
+        def work(session: Session) -> int:
+            session.fence(lease)
+            return session.tx.run(
                 "DELETE FROM eva_facts WHERE substr(key, 1, ?) = ? AND time_ms < ?",
                 *(len(prefix), prefix, before_ms),
             )
@@ -278,57 +196,18 @@ class SqlJournal:
 
     # Within a transaction
 
-    def _locked_head(self, tx: Transaction) -> _Head:
-        return _read_head(tx, self._database.for_update)
+    def _commit(self, work: Callable[[Session], list[object]]) -> list[object]:
+        def run(tx: Transaction) -> list[object]:
+            session = Session(self._database, tx)
+            outcomes = work(session)
+            session.flush()
+            return outcomes
 
-    def _fenced(self, tx: Transaction, lease: Lease) -> _Head:
-        head = self._locked_head(tx)
-        if head.token != lease.token or head.owner is None:
-            raise LeaseLostError(lease, head.token, head.owner, self._database.name)
-        return head
-
-    def _write_lease(self, tx: Transaction, lease: Lease) -> None:
-        tx.run(
-            "UPDATE eva_head SET token = ?, owner = ?, ttl_ms = ?, expires_ms = ?",
-            *(lease.token, lease.owner, lease.ttl_ms, lease.expires_ms),
-        )
-
-    def _append(
-        self, tx: Transaction, lease: Lease, entries: Sequence[Entry], claim: Fact | None
-    ) -> Appended:
-        head = self._fenced(tx, lease)
-        if claim is not None:
-            earlier = _find_fact(tx, claim.key)
-            if earlier is not None:
-                return Appended(range(0), earlier)
-            _insert_fact(tx, claim)
-        seqs = range(head.seq + 1, head.seq + 1 + len(entries))
-        tx.many(
-            "INSERT INTO eva_records (seq, time_ms, kind, payload, checksum) "
-            "VALUES (?, ?, ?, ?, ?)",
-            [
-                (seq, e.time_ms, e.kind, e.payload, checksum(seq, e.time_ms, e.kind, e.payload))
-                for seq, e in zip(seqs, entries, strict=True)
-            ],
-        )
-        tx.run("UPDATE eva_head SET seq = ?", head.seq + len(entries))
-        return Appended(seqs)
-
-    def _compact_some(self, tx: Transaction, lease: Lease) -> int:
-        head = self._fenced(tx, lease)
-        ((count, oldest),) = tx.rows("SELECT COUNT(*), MIN(seq) FROM eva_snapshots")
-        if count < KEPT_SNAPSHOTS:
-            return 0  # one snapshot alone is no fallback for itself
-        upto = min(oldest, head.compacted + COMPACTED_AT_ONCE)
-        if upto <= head.compacted:
-            return 0
-        tx.run("DELETE FROM eva_records WHERE seq <= ?", upto)
-        tx.run("UPDATE eva_head SET compacted = ?", upto)
-        return int(upto) - head.compacted
+        return self._database.write(run)
 
     def _page(self, seq: int) -> list[Record]:
-        def work(tx: Transaction) -> tuple[_Head, list[Row]]:
-            return _read_head(tx), tx.rows(
+        def work(tx: Transaction) -> tuple[Head, list[Row]]:
+            return read_head(tx), tx.rows(
                 "SELECT seq, time_ms, kind, payload, checksum FROM eva_records "
                 "WHERE seq >= ? ORDER BY seq LIMIT ?",
                 *(seq, PAGE),
@@ -358,9 +237,30 @@ class SqlJournal:
         )
 
 
-def _read_head(tx: Transaction, for_update: str = "") -> _Head:
-    ((seq, compacted, token, owner, ttl_ms, expires_ms),) = tx.rows(_SELECT_HEAD + for_update)
-    return _Head(seq, compacted, token, owner, ttl_ms, expires_ms)
+def _append(
+    session: Session, lease: Lease, entries: Sequence[Entry], claim: Fact | None
+) -> Appended:
+    session.fence(lease)
+    if claim is not None:
+        earlier = _find_fact(session.tx, claim.key)
+        if earlier is not None:
+            return Appended(range(0), earlier)
+        _insert_fact(session.tx, claim)
+    return Appended(session.append(entries))
+
+
+def _compact_some(session: Session, lease: Lease) -> int:
+    session.fence(lease)
+    ((count, oldest),) = session.tx.rows("SELECT COUNT(*), MIN(seq) FROM eva_snapshots")
+    if count < KEPT_SNAPSHOTS:
+        return 0  # one snapshot alone is no fallback for itself
+    compacted = session.head.compacted
+    upto = min(int(oldest), compacted + COMPACTED_AT_ONCE)
+    if upto <= compacted:
+        return 0
+    session.tx.run("DELETE FROM eva_records WHERE seq <= ?", upto)
+    session.set_compacted(upto)
+    return upto - compacted
 
 
 def _find_fact(tx: Transaction, key: str) -> Fact | None:

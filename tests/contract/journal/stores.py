@@ -76,7 +76,7 @@ def sqlite_store(folder: Path) -> Store:
 
 
 def postgres_store(server: PostgresServer) -> Store:
-    url = server.new_database()
+    url = server.new_schema()
     return OpenedStore(
         lambda: postgres.open_journal(url),
         lambda duration_ms: server.execute(f"SELECT pg_sleep({duration_ms / 1_000 + 0.01})"),

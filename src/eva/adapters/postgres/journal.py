@@ -22,7 +22,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
 from eva.adapters.postgres.failures import is_passing, typed_error
-from eva.adapters.sql_journal import SCHEMA, SCHEMA_VERSION, Row, SqlJournal, Transaction
+from eva.adapters.sql_journal import SqlJournal
+from eva.adapters.sql_session import SCHEMA, SCHEMA_VERSION, Row, Transaction
 from eva.model.errors import InputError
 from eva.model.units import MS_PER_SECOND
 from eva.ports.journal import JournalVersionError
@@ -85,7 +86,7 @@ class _Committing(Generic[T]):
 
 
 class PostgresDatabase:
-    """`eva.adapters.sql_journal.Database` over a server."""
+    """`eva.adapters.sql_session.Database` over a server."""
 
     for_update = " FOR UPDATE"
 

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from eva.adapters.sql_journal import SCHEMA, SCHEMA_VERSION, Row, SqlJournal, Transaction
+from eva.adapters.sql_journal import SqlJournal
+from eva.adapters.sql_session import SCHEMA, SCHEMA_VERSION, Row, Transaction
 from eva.adapters.sqlite.liveness import Liveness
 from eva.model.errors import EvaError
 from eva.model.units import MS_PER_SECOND
@@ -66,7 +67,7 @@ class _Transaction:
 
 
 class SqliteDatabase:
-    """`eva.adapters.sql_journal.Database` over one file."""
+    """`eva.adapters.sql_session.Database` over one file."""
 
     for_update = ""  # BEGIN IMMEDIATE locks the whole file
 

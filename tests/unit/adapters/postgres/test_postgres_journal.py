@@ -30,7 +30,7 @@ TTL_MS = 60_000
 
 @pytest.fixture
 def url(postgres_server: PostgresServer) -> str:
-    return postgres_server.new_database()
+    return postgres_server.new_schema()
 
 
 @contextmanager
@@ -104,11 +104,13 @@ def test_a_full_server_is_told_apart() -> None:
 def test_commits_are_synchronous_whatever_the_server_prefers(
     postgres_server: PostgresServer, url: str
 ) -> None:
-    name = url.rsplit("/", 1)[1]
-    postgres_server.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
-    database = PostgresDatabase(url, 1_000)
-    assert database.write(lambda tx: tx.rows("SHOW synchronous_commit")) == [("on",)]
-    database.close()
+    postgres_server.execute("ALTER ROLE eva SET synchronous_commit = off")
+    try:
+        database = PostgresDatabase(url, 1_000)
+        assert database.write(lambda tx: tx.rows("SHOW synchronous_commit")) == [("on",)]
+        database.close()
+    finally:
+        postgres_server.execute("ALTER ROLE eva RESET synchronous_commit")
 
 
 def test_cut_connections_are_mended_unseen(postgres_server: PostgresServer, url: str) -> None:
