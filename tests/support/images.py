@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import shutil
@@ -14,14 +15,14 @@ from pathlib import Path
 
 import docker
 import docker.errors
-import pytest
 
 from tests.support.requirements import require
 
 ELF_INTERPRETER = 3  # PT_INTERP
 BUSYBOX = Path(shutil.which("busybox") or "/bin/busybox")
-# Parallel test processes share one engine; each has an image of its own, to remove when it ends.
-IMAGE = f"eva-test/busybox:{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
+REPOSITORY = "eva-test/busybox"
+# Parallel test processes share one engine; each has images of its own, to remove when it ends.
+PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "main")
 
 
 @cache
@@ -65,14 +66,24 @@ def root_file_system() -> bytes:
     return buffer.getvalue()
 
 
-@pytest.fixture(scope="session")
-def busybox_image() -> Iterator[str]:
-    """The name of a small image with a shell in it."""
+@contextlib.contextmanager
+def busybox(area: str) -> Iterator[str]:
+    """The name of a small image with a shell in it, for as long as the tests of an area run."""
     require(docker_answers(), "Docker does not answer (`docker info`)")
     require(is_static(BUSYBOX), "a static busybox (Debian: busybox-static)")
-    client = docker.from_env()
-    repository, _, tag = IMAGE.partition(":")
-    client.api.import_image_from_data(root_file_system(), repository, tag)
-    yield IMAGE
-    client.api.remove_image(IMAGE, force=True)
-    client.close()
+    tag = f"{area}-{PROCESS}"
+    with contextlib.closing(docker.from_env()) as client:
+        client.api.import_image_from_data(root_file_system(), REPOSITORY, tag)
+        identity = client.api.inspect_image(f"{REPOSITORY}:{tag}")["Id"]
+        yield f"{REPOSITORY}:{tag}"
+        remove_with_descendants(client.api, identity)
+
+
+def remove_with_descendants(api: docker.APIClient, image: str) -> None:
+    """Remove an image and what was built on it, layers of failed builds included."""
+    for other in api.images(all=True, quiet=True):
+        with contextlib.suppress(docker.errors.ImageNotFound):
+            if api.inspect_image(other)["Parent"] == image:
+                remove_with_descendants(api, other)
+    with contextlib.suppress(docker.errors.ImageNotFound):  # it went with its last descendant
+        api.remove_image(image, force=True)

@@ -80,7 +80,8 @@ SHELL: dict[str, Argv | Script] = {
     "ends soon": Script("sleep 0.3; exit 7"),
     "ignores TERM": Script("trap '' TERM; echo ready; while :; do sleep 1000 || :; done"),
     "checkpoints on TERM": Script(
-        "trap 'sleep 0.2; echo checkpoint; exit 0' TERM; echo ready; while :; do sleep 0.05 || :; done"
+        "trap 'sleep 0.2; echo checkpoint; exit 0' TERM; echo ready\n"
+        "while :; do sleep 0.05 || :; done"
     ),
     "checkpoints on USR1": Script(
         "trap 'echo checkpoint' USR1; echo ready; while :; do sleep 0.05 || :; done"

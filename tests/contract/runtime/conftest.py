@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,9 +18,13 @@ from tests.contract.runtime.bench import (
     fake_bench,
     process_bench,
 )
-from tests.support.images import busybox_image
+from tests.support.images import busybox
 
-__all__ = ["busybox_image"]
+
+@pytest.fixture(scope="session")
+def busybox_image() -> Iterator[str]:
+    with busybox("contract") as image:
+        yield image
 
 
 @pytest.fixture

@@ -134,23 +134,19 @@ async def test_what_a_task_leaves_behind_ends_with_it(real_bench: Bench, tmp_pat
 async def test_a_killed_worker_takes_no_task_with_it_and_loses_no_exit_code(
     real_bench: Bench, tmp_path: Path
 ) -> None:
-    worker = await asyncio.to_thread(
-        subprocess.run,
-        [
-            sys.executable,
-            "-m",
-            worker_that_dies.__name__,
-            real_bench.name,
-            tmp_path,
-            real_bench.home.cluster,
-            real_bench.image or "",
-        ],
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        worker_that_dies.__name__,
+        real_bench.name,
+        str(tmp_path),
+        real_bench.home.cluster,
+        real_bench.image or "",
         cwd=REPOSITORY,
-        check=False,
-        capture_output=True,
-        timeout=30,
+        stderr=subprocess.PIPE,
     )
-    assert worker.returncode == -signal.SIGKILL, worker.stderr.decode()
+    _, complaint = await worker.communicate()
+    assert worker.returncode == -signal.SIGKILL, complaint.decode()
 
     runtime = real_bench.open()
     runs, ends = real_bench.ref("runs.0"), real_bench.ref("ends.0")
