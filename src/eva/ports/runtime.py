@@ -187,7 +187,11 @@ class TaskPhase(enum.Enum):
 
 
 class ExitKind(enum.Enum):
-    """How a task ended; each calls for a different answer of the scheduler."""
+    """How a task ended; each calls for a different answer of the scheduler.
+
+    A shell that ended by our trap reports 128 + signal as its code; where a runtime keeps one
+    number only (Docker), such codes are read as SIGNALLED.
+    """
 
     EXITED = "exited"  # by itself, with a code
     SIGNALLED = "signalled"  # by a signal, ours or another's
@@ -288,7 +292,7 @@ class TaskRuntime(Protocol):
         ...
 
     async def signal(self, ref: TaskRef, number: int) -> None:
-        """Signal every process of the task, as a checkpoint request does. No-op once ended."""
+        """Signal the task's process group, as a checkpoint request does. No-op once ended."""
         ...
 
     async def stop(self, ref: TaskRef, grace_ms: int, number: int = SIGTERM) -> StopProof:

@@ -105,6 +105,30 @@ async def test_a_newer_epoch_waits_for_the_older_and_then_shuts_it_out(bench: Be
         await runtime.start(await bench.launch(runtime, "waits", first))
 
 
+async def test_an_epoch_that_never_started_does_not_stand_in_the_way(bench: Bench) -> None:
+    runtime = bench.open()
+    first, second = bench.ref(epoch=1), bench.ref(epoch=2)
+    await runtime.start(await bench.launch(runtime, "cannot be executed", first))
+    assert (await runtime.wait(first)).kind is ExitKind.NEVER_STARTED
+    await runtime.start(await bench.launch(runtime, "exits 3", second))
+    assert (await runtime.wait(second)).code == 3
+
+
+async def test_stopping_in_the_middle_of_a_start_ends_it(bench: Bench) -> None:
+    runtime = bench.open()
+    launch = await bench.launch(runtime, "waits")
+    starting = asyncio.create_task(runtime.start(launch))
+    while True:
+        try:
+            proof = await runtime.stop(launch.ref, 100)
+            break
+        except UnknownTaskError:
+            await asyncio.sleep(0)
+    await starting
+    assert (proof.exit.code, proof.exit.signal) in {(143, None), (None, 15), (None, 9)}
+    assert (await runtime.status(launch.ref)).exit == proof.exit
+
+
 async def test_a_cpu_that_is_not_there_is_an_error_and_starts_nothing(bench: Bench) -> None:
     runtime = bench.open()
     launch = await bench.launch(runtime, "waits", cpus=((os.cpu_count() or 1) + 7,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -131,20 +132,24 @@ async def test_what_a_task_leaves_behind_ends_with_it(real_bench: Bench, tmp_pat
     assert (tmp_path / "beats").read_text() == beats
 
 
-async def test_a_killed_worker_takes_no_task_with_it_and_loses_no_exit_code(
-    real_bench: Bench, tmp_path: Path
-) -> None:
-    worker = await asyncio.create_subprocess_exec(
+async def worker_process(bench: Bench, state: Path, when: str) -> asyncio.subprocess.Process:
+    """A worker that is going to be killed."""
+    arguments = (when, bench.name, str(state), bench.home.cluster, bench.image or "")
+    return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         worker_that_dies.__name__,
-        real_bench.name,
-        str(tmp_path),
-        real_bench.home.cluster,
-        real_bench.image or "",
+        *arguments,
         cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+
+
+async def test_a_killed_worker_takes_no_task_with_it_and_loses_no_exit_code(
+    real_bench: Bench, tmp_path: Path
+) -> None:
+    worker = await worker_process(real_bench, tmp_path, "after")
     _, complaint = await worker.communicate()
     assert worker.returncode == -signal.SIGKILL, complaint.decode()
 
@@ -154,3 +159,29 @@ async def test_a_killed_worker_takes_no_task_with_it_and_loses_no_exit_code(
     assert (await runtime.wait(ends)).code == 7
     assert (await runtime.status(runs)).phase is TaskPhase.RUNNING
     assert (await runtime.stop(runs, 1_000)).exit.kind is not ExitKind.LOST
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_killed_at_any_moment_of_a_start_a_task_ran_once_or_never(
+    real_bench: Bench, tmp_path: Path, seed: int
+) -> None:
+    """What the next worker is told agrees with what the tasks did, and stays so."""
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    worker = await worker_process(real_bench, tmp_path, "whenever")
+    assert worker.stdout is not None
+    started = [(await worker.stdout.readline()).decode().strip()]
+    await asyncio.sleep(random.Random(seed).uniform(0, 0.3))  # the moment, not a state
+    worker.kill()
+    started += (await worker.communicate())[0].decode().split()
+
+    runtime = real_bench.open()
+    found = [status.ref for status in await runtime.adopt()]
+    assert {ref.task for ref in found} >= set(started)  # those that it was told of
+    ends = {ref.task: await runtime.wait(ref) for ref in found}
+    ran = {task for task, end in ends.items() if (end.kind, end.code) == (ExitKind.EXITED, 3)}
+    never = {task for task, end in ends.items() if end.kind is ExitKind.NEVER_STARTED}
+    assert ran | never == set(ends)
+    assert ran >= set(started)
+    lines = {path.name: path.read_text() for path in marks.iterdir()}
+    assert lines == dict.fromkeys(ran, "ran\n")

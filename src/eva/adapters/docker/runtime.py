@@ -107,19 +107,23 @@ class DockerRuntime:
             return TaskStatus(ref, TaskPhase.STARTING, labels=launch.labels)
         self._starting.add(ref)
         try:
-            check_epochs(ref, await self._of_task(ref))
+            check_epochs(ref, await self._siblings(ref))
             await self._create(launch)
             await self._begin(launch)
         finally:
             self._starting.discard(ref)
         return await self.status(ref)
 
-    async def _of_task(self, ref: TaskRef) -> list[TaskStatus]:
-        """Every placement of this task here, as the engine's list knows it."""
-        found = await self._list(f"{containers.TASK}={ref.task}")
-        return [
+    async def _siblings(self, ref: TaskRef) -> list[TaskStatus]:
+        """The other placements of this task here. Cheap, but for those that may never start."""
+        statuses = [
             TaskStatus(containers.ref_of(each["Labels"]), containers.PHASES[each["State"]])
-            for each in found
+            for each in await self._list(f"{containers.TASK}={ref.task}")
+        ]
+        return [
+            await self.status(status.ref) if status.phase is TaskPhase.STARTING else status
+            for status in statuses
+            if status.ref != ref
         ]
 
     async def _list(self, *labels: str) -> list[dict[str, Any]]:

@@ -225,9 +225,13 @@ class ProcessRuntime:
 
     async def stop(self, ref: TaskRef, grace_ms: int, number: int = SIGTERM) -> StopProof:
         placement = self._known(ref)
-        placement.tell(f"stop {int(number)} {grace_ms}")
         try:
             async with asyncio.timeout(grace_ms / 1000 + KILL_PATIENCE_S):
+                while not placement.tell(f"stop {int(number)} {grace_ms}"):
+                    status = await self.status(ref)
+                    if status.exit is not None:
+                        return StopProof(ref, status.exit)
+                    await asyncio.sleep(POLL_S)  # it is about to begin, or to be found dead
                 return StopProof(ref, await self.wait(ref))
         except TimeoutError:
             raise StopUnprovenError(
