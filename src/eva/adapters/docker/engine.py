@@ -201,10 +201,11 @@ class _Pump:
             if self._closed.is_set():
                 self._stream.close()
             for item in self._stream:
-                self._room.acquire()
-                if self._closed.is_set():
-                    break
-                self._put(item)
+                # To the end even when nobody listens any more, which is near once the connection
+                # is shut: only there does the SDK let go of it.
+                if not self._closed.is_set():
+                    self._room.acquire()
+                    self._put(item)
         except EvaError as error:
             end = _End(error)
         except (docker.errors.DockerException, requests.RequestException, OSError) as error:
