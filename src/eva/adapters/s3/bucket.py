@@ -76,7 +76,7 @@ class Bucket:
             transfer = importlib.import_module("boto3.s3.transfer")
         except ImportError as error:
             raise OperatorError(
-                f"{location} needs boto3: pip install 'eva-scheduler[aws]'"
+                f"{location} needs boto3: pip install 'eva-scheduler[s3]'"
             ) from error
         config = importlib.import_module("botocore.config").Config(
             retries={"mode": "standard", "total_max_attempts": ATTEMPTS},

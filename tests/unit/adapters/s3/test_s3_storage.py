@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from boto3.exceptions import S3UploadFailedError
+from botocore.exceptions import ClientError
 from eva_iterator.manifest import MANIFEST_NAME, write_manifest
 
 from eva.adapters.s3 import Bucket, Location, S3Storage
 from eva.adapters.s3.access import AccessKind, choose_access
-from eva.model.errors import InputError
+from eva.adapters.s3.failures import typed_s3_errors
+from eva.model.errors import EvaError, InputError
 from eva.model.ids import JobId, TaskId
 from eva.ports.storage import (
     Checkpoint,
@@ -23,6 +26,7 @@ from eva.ports.storage import (
     Placement,
     Retention,
     StorageAccessError,
+    StorageFullError,
     StorageUnreachableError,
 )
 
@@ -273,3 +277,35 @@ def test_the_access_is_chosen_with_its_reason(tmp_path: Path) -> None:
 def test_a_mount_that_was_asked_for_and_cannot_be_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StorageAccessError, match="rclone is not installed"):
         choose_access(AccessKind.MOUNT, tmp_path / "fuse", finds(), 0)
+
+
+# Every refusal by its remedy
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "kind", "remedy"),
+    [
+        ("AccessDenied", 403, StorageAccessError, "s3:ListBucket"),
+        ("InvalidAccessKeyId", 403, StorageAccessError, "check the credentials"),
+        ("ExpiredToken", 400, StorageAccessError, "renew them"),
+        ("PermanentRedirect", 301, StorageAccessError, r"\?region="),
+        ("SomethingNew", 400, StorageAccessError, "SomethingNew"),
+        ("SlowDown", 503, StorageUnreachableError, "try again"),
+        ("SomethingNew", 500, StorageUnreachableError, "try again"),
+        ("QuotaExceeded", 403, StorageFullError, "raise the quota"),
+        ("InsufficientStorage", 507, StorageFullError, "free space"),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_refusals_are_sorted_by_remedy(
+    code: str, status: int, kind: type[EvaError], remedy: str, *, wrapped: bool
+) -> None:
+    refusal = ClientError(
+        {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}, "PutObject"
+    )
+    raised: Exception = refusal
+    if wrapped:
+        raised = S3UploadFailedError("failed to upload")
+        raised.__cause__ = refusal
+    with pytest.raises(kind, match=remedy), typed_s3_errors("s3://jobs", "uploading x"):
+        raise raised

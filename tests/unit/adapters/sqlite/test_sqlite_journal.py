@@ -191,7 +191,9 @@ def test_a_full_file_system_loses_nothing_and_is_survived(tmp_path: Path) -> Non
             lease = journal.acquire("a", TTL_MS)
             acknowledged = append_until_full(journal, lease)
             assert acknowledged > 0
-            with pytest.raises(JournalFullError, match="free some"):  # and so it stays, until there is space
+            with pytest.raises(
+                JournalFullError, match="free some"
+            ):  # and so it stays, until there is space
                 journal.append(lease, [Entry(0, "said", bytes(20_000))])
             assert len(list(journal.read(1))) == acknowledged  # reading still works
             ballast.unlink()
