@@ -4,8 +4,8 @@ Every change to an instance or to a pace is announced with `touch` before it hap
 time since the last change can be accounted at the state that held throughout. Where the money went
 is counted in milliseconds of the instance's price:
 
-setup          acquired, the worker not yet registered
-empty          registered with no task on it: waiting for the next round, or for being terminated
+setup          acquired, no task here yet: its worker is starting, or tasks are on their way
+draining       all tasks have left: waiting for the next round, and then for being terminated
 fragments      the part of an occupied instance that no task uses
 overhead       the part of tasks that start, initialise, wait for siblings, or are being stopped
 interference   the part of progressing tasks that is lost to neighbours
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from eva.simulator.world import Phase, WorldInstance
 
-CATEGORIES = ("work", "interference", "overhead", "fragments", "empty", "setup")
+CATEGORIES = ("work", "interference", "overhead", "fragments", "setup", "draining")
 
 
 def touch(instance: WorldInstance, now_ms: int) -> None:
@@ -31,11 +31,9 @@ def touch(instance: WorldInstance, now_ms: int) -> None:
     if instance.acquired_ms is None:
         return
     spent = instance.spent_ms
-    if instance.ready_ms is None:
-        spent["setup"] = spent.get("setup", 0.0) + elapsed
-        return
     if not instance.copies:
-        spent["empty"] = spent.get("empty", 0.0) + elapsed
+        idle = "draining" if instance.hosted else "setup"
+        spent[idle] = spent.get(idle, 0.0) + elapsed
         return
     _account_copies(instance, elapsed)
 

@@ -1,14 +1,8 @@
-"""Traces out: our CSV or Parquet, or the artifact's JSON, by the ending of the file's name.
-
-A file appears whole or not at all: it is written beside its place and then moved there.
-"""
+"""Traces out: our CSV or Parquet, or the artifact's JSON, by the ending of the file's name."""
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -16,6 +10,7 @@ from eva.model.errors import InputError
 from eva.traces.artifact import artifact_text
 from eva.traces.tables_in_out import csv_text, parquet_bytes
 from eva.traces.trace import Trace
+from eva.traces.whole_file import write_whole
 
 _WRITERS: Mapping[str, Callable[[Trace], bytes]] = {
     ".csv": lambda trace: csv_text(trace).encode(),
@@ -33,20 +28,4 @@ def write_trace(trace: Trace, path: Path) -> None:
         raise InputError.single(
             str(path), f"ends in no format of traces; use one of {', '.join(_WRITERS)}"
         )
-    _replace(path, _WRITERS[ending](trace))
-
-
-def _replace(path: Path, content: bytes) -> None:
-    try:
-        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(beside).chmod(0o644)
-            Path(beside).replace(path)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                Path(beside).unlink()
-            raise
-    except OSError as error:
-        raise InputError.single(str(path), f"cannot be written: {error.strerror}") from None
+    write_whole(path, _WRITERS[ending](trace))
