@@ -218,7 +218,28 @@ MUTATIONS: Mapping[str, Callable[[], _Patch]] = {
     )
 }
 
-FOUND_BY: Mapping[str, int] = {}
+FOUND_BY: Mapping[str, int] = {
+    "epoch-not-bumped": 29,
+    "stale-epoch-accepted": 29,
+    "started-before-siblings-stopped": 4,
+    "terminated-with-a-task-on-it": 0,
+    "launched-twice": 0,
+    "job-lost-on-refusal": 10,
+    "billed-from-launch": 0,
+    "room-freed-before-proof-of-stop": 0,
+    "duplicates-not-recognised": 6,
+    "late-word-of-an-earlier-attempt-accepted": 55,
+    "drained-instance-forgotten": 0,
+    "drained-instance-not-retained": 0,
+    "overflow-ignored-after-a-failed-move": 20,
+    "silence-taken-for-death": 23,
+    "late-plan-not-checked": 50,
+    "late-plan-overfills": 683,
+    "cancel-forgotten-while-stopping": 70,
+    "lost-instance-uses-up-a-retry": 7,
+    "other-copies-survive-a-failure": 0,
+    "billed-until-the-message-came": 10,
+}
 
 
 @contextmanager

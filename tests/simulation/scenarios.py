@@ -76,8 +76,8 @@ def _job(random: Random, index: int) -> TraceJob:
         fetch_ms=random.randrange(10) * SECOND_MS,
         build_ms=10 * SECOND_MS,
         init_ms=random.randrange(200) * SECOND_MS,
-        kill_ms=random.choice((0, 1, 2, 90)) * SECOND_MS,
-        upload_ms=random.randrange(40) * SECOND_MS,
+        kill_ms=random.choice((0, 1, 5, 200)) * SECOND_MS,
+        upload_ms=random.choice((0, 5, 40, 600)) * SECOND_MS,
         image=f"image-{random.randrange(3)}",
     )
     return TraceJob(
@@ -117,7 +117,7 @@ def _settings(random: Random) -> SimulationSettings:
         start_failed=maybe(0.2),
         checkpoint_failed=maybe(0.4),
         task_crashes=maybe(0.3),
-        job_cancelled=maybe(0.5),
+        job_cancelled=maybe(0.15),
         message_late=maybe(0.3),
         message_twice=maybe(0.3),
         plan_late=maybe(0.5),

@@ -75,8 +75,10 @@ class Ledger:
     def close(self, instance: InstanceId, now_ms: int, ended_by: str, *, refused: bool) -> None:
         """The instance is gone; one that was refused never was, and is never paid for."""
         account = self.open.pop(instance)
-        end_ms = max(now_ms, account.acquired_ms or 0)
+        end_ms = max(now_ms, account.launched_ms)
         closed = replace(account, ended_ms=end_ms, ended_by=ended_by)
+        if account.acquired_ms is not None:
+            closed = closed.acquired(account.acquired_ms, confirmed=False)
         if not (account.confirmed or refused):
             self.unconfirmed[instance] = len(self.closed)
         self.closed.append(closed)

@@ -47,6 +47,7 @@ from eva.traces.trace import Trace, TraceJob
 
 EventSink = Callable[[int, Event], None]
 FULL_CHECK_EVERY = 2_000
+IMPATIENCE_MS = 60 * MS_PER_SECOND
 
 
 def simulate(
@@ -106,8 +107,8 @@ class Simulation:
             cmd.TerminateInstance: self._cloud.terminate,
             cmd.PrepareTask: self._machinery.prepare,
             cmd.StartTask: self._machinery.start,
-            cmd.CheckpointTask: self._machinery.checkpoint,
-            cmd.StopTask: self._machinery.stop,
+            cmd.CheckpointTask: self._checkpoint,
+            cmd.StopTask: self._stop,
         }
         self._arrivals: Iterator[TraceJob] = iter(trace.jobs)
         self._round_scheduled = False
@@ -160,11 +161,28 @@ class Simulation:
             self.world.owners[task_id(job.id, index)] = (job, index)
         self._jobs.append(job)
         self.submit(JobSubmitted(job.id, trace_job.spec))
-        if self._faults.strikes(self._faults.settings.job_cancelled):
-            cancelled = JobCancelled(job.id)
-            self.timeline.after(self._faults.soon_ms(), lambda: self.submit(cancelled))
+        self._may_be_cancelled(job, self._faults.settings.within_ms)
         self._ensure_round()
         self._await_arrival()
+
+    def _may_be_cancelled(self, job: WorldJob, within_ms: int) -> None:
+        if self._faults.strikes(self._faults.settings.job_cancelled):
+            cancelled = JobCancelled(job.id)
+            delay_ms = self._faults.soon_ms(within_ms)
+            self.timeline.after(delay_ms, lambda: self.submit(cancelled))
+
+    def _checkpoint(self, command: cmd.CheckpointTask) -> None:
+        self._machinery.checkpoint(command)
+        self._lose_patience(command)
+
+    def _stop(self, command: cmd.StopTask) -> None:
+        self._machinery.stop(command)
+        self._lose_patience(command)
+
+    def _lose_patience(self, command: cmd.CheckpointTask | cmd.StopTask) -> None:
+        """Users cancel at awkward moments, such as when their job has just been stopped."""
+        job, _ = self.world.owners[command.task]
+        self._may_be_cancelled(job, IMPATIENCE_MS)
 
     def _ensure_round(self) -> None:
         """Rounds fall on multiples of the period, and only while there is anything to schedule."""

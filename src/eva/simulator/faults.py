@@ -17,9 +17,9 @@ class Faults:
     def strikes(self, probability: float) -> bool:
         return probability > 0 and self._random.random() < probability
 
-    def soon_ms(self) -> int:
-        """When something happens that may happen any time within the window."""
-        return self._random.randrange(1, max(2, self.settings.within_ms))
+    def soon_ms(self, within_ms: int | None = None) -> int:
+        """When something happens that may happen any time within a window."""
+        return self._random.randrange(1, max(2, within_ms or self.settings.within_ms))
 
     def lateness_ms(self) -> int:
         return self._random.randrange(1, max(2, self.settings.late_ms))
