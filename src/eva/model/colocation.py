@@ -127,7 +127,7 @@ _NOTHING_RECORDED: Mapping[Any, float] = {}
 
 
 class _CopiedRows(Generic[Key]):
-    """Rows of a table under change: a row is copied when it is first written, the rest is shared."""
+    """Rows of a table under change: a row is copied when first written, the rest is shared."""
 
     def __init__(self, rows: Mapping[Workload, Mapping[Key, float]]) -> None:
         self.rows: dict[Workload, Mapping[Key, float]] = dict(rows)

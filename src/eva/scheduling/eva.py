@@ -68,7 +68,7 @@ class EvaPolicy:
     """The ensemble, or with other parameters one of its ablations."""
 
     name: str = "eva"
-    valuation: Valuation = Valuation()
+    valuation: Valuation = field(default_factory=Valuation)
     mode: Mode = Mode.ENSEMBLE
     default_throughput: float | None = None  # None: as the table says
     knowledge: frozenset[Knowledge] = field(default=frozenset(), init=False)

@@ -49,8 +49,8 @@ def expand(
         used[row.pattern] += 1
         planned.append(_fill(patterns[row.pattern], row.staying_by_class, pools, row.instance))
     for index, pattern in enumerate(patterns):
-        for _ in range(pattern.copies - used[index]):
-            planned.append(_fill(pattern, {}, pools, None))
+        new = pattern.copies - used[index]
+        planned.extend(_fill(pattern, {}, pools, None) for _ in range(new))
     return tuple(planned)
 
 

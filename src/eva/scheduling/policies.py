@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from eva.model.errors import InputError
+from eva.scheduling.baselines.no_packing import NoPacking
+from eva.scheduling.baselines.owl import Owl
+from eva.scheduling.baselines.stratus import Stratus
+from eva.scheduling.baselines.synergy import Synergy
 from eva.scheduling.eva import EvaPolicy, Mode
+from eva.scheduling.exact.net_value import NetValuePolicy
+from eva.scheduling.exact.optimal import OptimalPolicy
 from eva.scheduling.policy import SchedulingPolicy
 from eva.scheduling.valuation import Valuation
 
@@ -15,6 +21,12 @@ _MAKERS: dict[str, Callable[[], SchedulingPolicy]] = {
     "eva-partial-only": lambda: EvaPolicy("eva-partial-only", mode=Mode.PARTIAL_ONLY),
     "eva-rp": lambda: EvaPolicy("eva-rp", Valuation(interference=False)),
     "eva-single": lambda: EvaPolicy("eva-single", Valuation(multi_task=False)),
+    "no-packing": NoPacking,
+    "stratus": Stratus,
+    "synergy": Synergy,
+    "owl": Owl,
+    "optimal": OptimalPolicy,
+    "net-value": NetValuePolicy,
 }
 
 POLICY_NAMES: tuple[str, ...] = tuple(_MAKERS)

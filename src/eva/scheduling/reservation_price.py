@@ -60,6 +60,8 @@ def fits_alone(spec: TaskSpec, kind: InstanceType) -> bool:
 def why_unplaceable(catalog: Catalog, spec: TaskSpec) -> str:
     """The reason to give for a task without a reservation price: the nearest miss, in numbers."""
     default = spec.demand.default or spec.demand.per_family[0][1]
+    if not len(catalog):
+        return f"needs {default}; catalog {catalog.name!r} has no instance type at all"
     largest = Resources(
         *(max(column) for column in zip(*(k.capacity for k in catalog), strict=True))
     )
