@@ -33,6 +33,7 @@ from tests.simulation.chaos import Chaos
 
 HOUR_MS, MINUTE_MS, SECOND_MS = 3_600_000, 60_000, 1_000
 LONGEST_MS = 400 * HOUR_MS  # nothing in here takes this long unless it is stuck
+MIDWAY = 60  # events
 FORGIVING = 1_000  # retries of jobs that must finish
 
 _DELAYS = InstanceDelays(20_000, 60_000, 90_000, 1_000)
@@ -144,12 +145,15 @@ class WatchedSimulation(Simulation):
     def __init__(self, given: Scenario) -> None:
         self.journal: list[tuple[int, Event]] = []
         self.cancelled: set[JobId] = set()  # while they were live
+        self.midway = ""  # the digest after MIDWAY events, in the thick of it
         super().__init__(given.trace, given.policy, CATALOG, given.settings, self._keep)
 
     def _keep(self, now_ms: int, event: Event) -> None:
         if now_ms > LONGEST_MS:
             live = [f"{job.id} {job.state.value}" for job in self.controller.state.jobs.values()]
             raise InvariantError(f"stuck: after {now_ms} ms these still live: {live}")
+        if len(self.journal) == MIDWAY:
+            self.midway = digest(self.controller.state)
         self.journal.append((now_ms, event))
         if isinstance(event, JobCancelled) and event.job in self.controller.state.jobs:
             self.cancelled.add(event.job)
@@ -201,6 +205,10 @@ def check_fold(given: Scenario, simulation: WatchedSimulation) -> None:
     if read != simulation.journal:
         raise InvariantError("the journal does not survive being written and read")
     settings = ControllerSettings(migrate=given.settings.migrate)
+    if len(read) > MIDWAY:
+        folded = fold(read[:MIDWAY], Controller(CATALOG, settings))
+        if digest(folded.state) != simulation.midway:
+            raise InvariantError(f"folding {MIDWAY} events gives another state")
     folded = fold(read, Controller(CATALOG, settings))
     if digest(folded.state) != digest(simulation.controller.state):
         raise InvariantError("folding the journal gives another state")

@@ -197,10 +197,10 @@ def _job(job: Job) -> dict[str, Json]:
 def _task(task: Task) -> dict[str, Json]:
     places = {
         name: None if place is None else place.id
-        for name, place in (("instance", task.instance), ("home", task.home))
+        for name in ("instance", "home", "origin")
+        for place in (getattr(task, name),)
     }
-    origin = None if task.origin is None else task.origin.id
-    return _plain(task, without=("job", "spec", "view", *places)) | places | {"origin": origin}
+    return _plain(task, without=("job", "spec", "view", *places)) | places
 
 
 def _instance(instance: Instance) -> dict[str, Json]:

@@ -162,7 +162,7 @@ def illegal(thing: str, state: Enum, step: Enum, story: str) -> InvariantError:
     )
 
 
-def mermaid(table: Mapping[tuple[Enum, Enum], Enum]) -> str:
+def mermaid(table: JobTable | TaskTable | InstanceTable) -> str:
     """The table as a Mermaid state diagram, for the documentation."""
     lines = [f"    {a.value} --> {b.value}: {step.value}" for (a, step), b in table.items()]
     return "\n".join(["stateDiagram-v2", *lines])
