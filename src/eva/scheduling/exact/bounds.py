@@ -45,10 +45,11 @@ _SLACK = 1e-9  # relative error that the search's own sums may carry
 class PricingEffort:
     """How hard to look for patterns when they are too many to list."""
 
-    rounds: int = 60
-    partial_sets: int = 2_000
+    rounds: int = 80
+    partial_sets: int = 1_000
+    most_partial_sets: int = 16_000  # where fewer find nothing and the bound is not close yet
     columns_per_type: int = 8
-    gap: float = 1e-4  # stop when the bound is this close to the relaxation, relatively
+    gap: float = 1e-5  # stop when the bound is this close to the relaxation, relatively
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,8 @@ def lower_bound(
     shapes = shapes_of(catalog, needs, throughput)
     pool = list_patterns(shapes)
     if not pool.complete:
-        prices = generate(shapes, pool, effort)[1]
+        known = None if throughput is None else _without_slowdown(catalog, needs, shapes, effort)
+        prices = generate(shapes, pool, effort, known)[1]
     elif throughput is None:
         prices = proven_prices(relax(shapes, pool)[1].duals, shapes, pool)
     else:
@@ -150,28 +152,61 @@ def work_of(sets: Ints, slowdown: Slowdown | None) -> Ints:
     return work
 
 
-def generate(shapes: Shapes, sample: Pool, effort: PricingEffort) -> tuple[Pool, Ints]:
-    """Column generation from a sample: the patterns that paid, and the best safe prices seen.
+def generate(
+    shapes: Shapes,
+    start: Pool,
+    effort: PricingEffort,
+    known: Ints | None = None,
+) -> tuple[Pool, Ints]:
+    """Column generation from a pool: the patterns that paid, and the best safe prices found.
 
-    The prices of each round are made safe by the ceiling of that round's own search.
+    The prices of each round are made safe by the ceiling of that round's own search. They are
+    taken halfway between the best so far and what the solver proposes, whose own proposals jump
+    about; where that finds nothing new, the proposal itself is tried, with a wider search.
+    `known` are prices known to be safe.
     """
     lp = SetLp(shapes.amounts.astype(np.float64), Sense.COVER)
-    lp.add(shapes.cheapest / MICROS_PER_USD, np.eye(len(shapes)))
-    lp.add(sample.hourly_usd, work_of(sample.sets, shapes.slowdown) / _WORK_SCALE)
-    pools = [sample]
-    best = np.zeros(len(shapes), dtype=np.int64)
+    lp.add(start.hourly_usd, work_of(start.sets, shapes.slowdown) / _WORK_SCALE)
+    pools = [start]
+    best = np.zeros(len(shapes), dtype=np.int64) if known is None else known
+    pull, most = (0.5 if best.any() else 0.0), effort.partial_sets
     for _ in range(effort.rounds):
         relaxation = lp.solve()
-        duals = np.minimum(np.maximum(relaxation.duals, 0.0), shapes.cheapest / MICROS_PER_USD)
-        fresh, overpriced = _price(shapes, duals, effort)
+        proposal = np.clip(relaxation.duals, 0.0, shapes.cheapest / MICROS_PER_USD)
+        duals = pull * best / MICROS_PER_USD + (1 - pull) * proposal
+        fresh, overpriced = _price(shapes, duals, most, effort.columns_per_type)
         prices = np.floor(duals / overpriced * MICROS_PER_USD).astype(np.int64)
+        before = float(best @ shapes.amounts)
         best = max(best, prices, key=lambda p: float(p @ shapes.amounts))
+        improved = float(best @ shapes.amounts) > before + effort.gap * before
         reached = relaxation.objective * MICROS_PER_USD * (1 - effort.gap)
-        if not len(fresh) or float(best @ shapes.amounts) >= reached:
+        if float(best @ shapes.amounts) >= reached:
             break
-        lp.add(fresh.hourly_usd, work_of(fresh.sets, shapes.slowdown) / _WORK_SCALE)
-        pools.append(fresh)
+        if len(fresh):
+            lp.add(fresh.hourly_usd, work_of(fresh.sets, shapes.slowdown) / _WORK_SCALE)
+            pools.append(fresh)
+            pull = 0.5
+        elif pull and improved:  # nothing new halfway: go half of what is left of the way
+            continue
+        elif pull:
+            pull = 0.0
+        elif most < effort.most_partial_sets:
+            most = min(effort.most_partial_sets, 4 * most)
+        else:
+            break
     return joined(pools), best
+
+
+def _without_slowdown(
+    catalog: Catalog, needs: Sequence[Need], shapes: Shapes, effort: PricingEffort
+) -> Ints:
+    """Prices that are safe without interference are so with it: nobody gets more done."""
+    plain = lower_bound(catalog, needs, None, effort)
+    prices = np.zeros(len(shapes), dtype=np.int64)
+    for number, dual in zip(shapes.of_need, plain.duals_micros, strict=True):
+        if number >= 0:
+            prices[number] = dual
+    return prices
 
 
 def _slowed_prices(shapes: Shapes, pool: Pool) -> Ints:
@@ -182,17 +217,16 @@ def _slowed_prices(shapes: Shapes, pool: Pool) -> Ints:
     return proven_prices(found.duals, shapes, pool)
 
 
-def _price(shapes: Shapes, duals: Floats, effort: PricingEffort) -> tuple[Pool, float]:
+def _price(shapes: Shapes, duals: Floats, most: int, columns_per_type: int) -> tuple[Pool, float]:
     """The most overpriced patterns, and how much too high the duals are at worst, as a factor."""
     overpriced = 1.0
     sets: list[Ints] = []
     rates = rates_by_family(shapes, duals)
     for kind, host in zip(shapes.kinds, shapes.hosts, strict=True):
         cost = kind.hourly_micros / MICROS_PER_USD
-        most = effort.partial_sets
         found = search(host, duals, cost, most, rates[kind.family], shapes.slowdown)
         overpriced = max(overpriced, found.ceiling / cost)
         gaining = np.flatnonzero(found.worth > cost * (1 + _SLACK))
         chosen = gaining[np.argsort(-found.worth[gaining], kind="stable")]
-        sets.append(found.sets[np.sort(chosen[: effort.columns_per_type])])
+        sets.append(found.sets[np.sort(chosen[:columns_per_type])])
     return pool_of(shapes, sets, complete=False), overpriced * (1 + _SLACK)

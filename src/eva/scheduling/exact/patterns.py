@@ -129,20 +129,22 @@ def undominated(catalog: Catalog) -> tuple[InstanceType, ...]:
 
 
 def list_patterns(shapes: Shapes) -> Pool:
-    """Every maximal pattern worth its price, as long as they are few (see `Pool.complete`)."""
+    """Every maximal pattern worth its price; only single tasks where these are too many.
+
+    `Pool.complete` says which it is.
+    """
     found: list[Found] = []
     worth = shapes.cheapest / MICROS_PER_USD
-    most = MOST_PARTIAL_SETS
     rates = rates_by_family(shapes, worth)
     for kind, host in zip(shapes.kinds, shapes.hosts, strict=True):
         floor = kind.hourly_micros / MICROS_PER_USD
-        found.append(search(host, worth, floor, most, rates[kind.family], shapes.slowdown))
-        if not found[-1].complete:
-            most = 1_000  # the list is lost: what remains is a sample to start from
-    complete = all(part.complete for part in found) and (
-        sum(len(part.sets) for part in found) <= MOST_PATTERNS
-    )
-    return pool_of(shapes, [part.sets for part in found], complete=complete)
+        family = rates[kind.family]
+        found.append(
+            search(host, worth, floor, MOST_PARTIAL_SETS, family, shapes.slowdown, give_up=True)
+        )
+        if not found[-1].complete or sum(len(part.sets) for part in found) > MOST_PATTERNS:
+            return _alone(shapes)
+    return pool_of(shapes, [part.sets for part in found], complete=True)
 
 
 def rates_by_family(shapes: Shapes, worth: Floats) -> dict[str, Floats]:
@@ -169,6 +171,20 @@ def joined(pools: Sequence[Pool]) -> Pool:
         np.concatenate([pool.kind for pool in pools]),
         len(pools) == 1 and pools[0].complete,
     )
+
+
+def _alone(shapes: Shapes) -> Pool:
+    """Every class alone on its cheapest type: with these, anything can be covered."""
+    kind = [
+        next(
+            position
+            for position, (kind, host) in enumerate(zip(shapes.kinds, shapes.hosts, strict=True))
+            if kind.hourly_micros == price and (host.demands[shape] <= host.room).all()
+        )
+        for shape, price in enumerate(shapes.cheapest)
+    ]
+    sets = np.eye(len(shapes), dtype=np.int64)
+    return Pool(shapes.kinds, sets, np.array(kind, dtype=np.int64), complete=False)
 
 
 def slowdown_of(workloads: Sequence[Workload], throughput: PairThroughput) -> Slowdown:

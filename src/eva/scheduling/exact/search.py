@@ -10,12 +10,14 @@ too, and the *ceiling* of what they might have become is kept: a bound computed 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from eva.scheduling.exact.lp import Floats, Ints, Sense, SetLp
 
+_MOST_LEVELS = 24  # of room, per resource, at which hope is looked up
 _SLACK = 1e-9  # relative: rounding must never prune a set that is exactly worth its price
 
 
@@ -73,26 +75,30 @@ def search(
     most: int,
     rates: Floats,
     slowdown: Slowdown | None = None,
+    *,
+    give_up: bool = False,
 ) -> Found:
     """Sets that `host` can hold and that are worth at least `floor`.
 
     Without `slowdown` only sets to which nothing can be added matter, and only those are given
-    as long as the search is complete.
+    as long as the search is complete. `give_up` ends it with nothing once it cannot be.
     """
     usable = usable_classes(host, worth)
     classes = host.limits.size
     if not len(usable):
         return Found(np.zeros((0, classes), np.int64), np.zeros(0), floor, True)
     order = usable[np.lexsort((usable, *(-host.demands[usable].T[::-1])))]
-    promise = _suffix_promise(host.demands[order], worth[order], rates)
+    promise = _Promise(host.demands[order], worth[order], rates)
     partial = _empty_set(host, slowdown)
     ceiling = floor
     complete = True
     for position, choice in enumerate(order):
         last = position == len(order) - 1 and slowdown is None
         partial = _extend(partial, host, int(choice), worth[choice], slowdown, only_most=last)
-        hope = _hope(partial, rates, promise[position + 1])
+        hope = promise.hope(partial, position + 1)
         keep = np.flatnonzero(hope >= floor * (1 - _SLACK))
+        if len(keep) > most and give_up:
+            return Found(np.zeros((0, classes), np.int64), np.zeros(0), math.inf, complete=False)
         if len(keep) > most:
             ranked = keep[np.argsort(-hope[keep], kind="stable")]
             ceiling = max(ceiling, float(hope[ranked[most]]))
@@ -155,24 +161,56 @@ def _slow(grown: _Partial, slowdown: Slowdown, kind: int, counts: Ints, worth: f
     grown.worth = (grown.held * np.exp(np.minimum(grown.log_speed - beside_self, 0.0))).sum(axis=1)
 
 
-def _hope(partial: _Partial, rates: Floats, promise: Floats) -> Floats:
-    """The most that each partial set can still be worth: what it has, plus its room priced."""
-    priced = partial.room @ rates.T
-    with np.errstate(invalid="ignore"):
-        more = np.where(np.isinf(promise), np.inf, priced * promise).min(axis=1)
-    if partial.log_speed.size:
-        more = more * np.exp(partial.log_speed.max(axis=1))
-    hope: Floats = partial.worth + more
-    return hope
+class _Promise:
+    """What room may still be worth, to classes from some position on that fit it one by one.
+
+    Bounds by density alone would fill half a large instance with half of a large task. So the
+    densest class is looked for only among those whose demand, resource by resource, does not
+    exceed the room that is left (to one of a few levels, rounded in favour of hope).
+    """
+
+    def __init__(self, demands: Ints, worth: Floats, rates: Floats) -> None:
+        self._rates = rates
+        priced = demands @ rates.T
+        with np.errstate(divide="ignore"):
+            density = np.where(priced > 0, worth[:, None] / priced, np.inf)
+        self._levels = [_levels(column) for column in demands.T]
+        self._suffix = [
+            _suffix_maxima(density, column, levels)
+            for column, levels in zip(demands.T, self._levels, strict=True)
+        ]
+
+    def hope(self, partial: _Partial, position: int) -> Floats:
+        """The most that each partial set can be worth, given classes from `position` on."""
+        priced = partial.room @ self._rates.T
+        more = np.full(len(priced), np.inf)
+        for resource, levels in enumerate(self._levels):
+            reach = np.searchsorted(levels, partial.room[:, resource], side="right")
+            densest = self._suffix[resource][reach, position]
+            with np.errstate(invalid="ignore"):
+                promised = np.where(np.isinf(densest), np.inf, priced * densest)
+            np.minimum(more, promised.min(axis=1), out=more)
+        if partial.log_speed.size:
+            more = more * np.exp(partial.log_speed.max(axis=1))
+        hope: Floats = partial.worth + more
+        return hope
 
 
-def _suffix_promise(demands: Ints, worth: Floats, rates: Floats) -> Floats:
-    """[i, j]: the most worth per unit of room priced at rates j, among classes from i on."""
-    priced = demands @ rates.T
-    with np.errstate(divide="ignore"):
-        density = np.where(priced > 0, worth[:, None] / priced, np.inf)
-    suffix = np.maximum.accumulate(density[::-1], axis=0)[::-1]
-    return np.vstack([suffix, np.zeros((1, len(rates)))])
+def _levels(demand: Ints) -> Ints:
+    """At most `_MOST_LEVELS` of the demands that occur, in ascending order."""
+    distinct = np.unique(demand)
+    step = -(-len(distinct) // _MOST_LEVELS)
+    return distinct[::step]
+
+
+def _suffix_maxima(density: Floats, demand: Ints, levels: Ints) -> Floats:
+    """[reach, i, rate]: greatest density from class i on, among demands below `levels[reach]`."""
+    maxima = np.zeros((len(levels) + 1, len(density) + 1, density.shape[1]))
+    for reach in range(1, len(levels) + 1):
+        within = demand < levels[reach] if reach < len(levels) else demand >= 0
+        allowed = np.where(within[:, None], density, 0.0)
+        maxima[reach, :-1] = np.maximum.accumulate(allowed[::-1], axis=0)[::-1]
+    return maxima
 
 
 def room_rates(host: Host, worth: Floats) -> Floats:
