@@ -26,8 +26,11 @@ from eva.control.lifecycle import (
 )
 from eva.control.state import Instance, Job, State, Task
 from eva.model.errors import InvariantError
+from eva.model.ids import InstanceId, JobId, TaskId
 from eva.model.resources import Resources, total
 from eva.model.units import cost_micros
+
+_NO_TASK, _NO_INSTANCE = TaskId(""), InstanceId("")  # never in an index
 
 
 def check_everything(state: State) -> None:
@@ -42,16 +45,22 @@ def check_everything(state: State) -> None:
 
 def check_touched(state: State, event: Event, commands: Iterable[Command]) -> None:
     """The promises about the tasks and instances that an event and its commands speak of."""
+    jobs: dict[JobId, Job] = {}
+    instances: dict[InstanceId, Instance] = {}
     for thing in (event, *commands):
-        instance = state.instances.get(getattr(thing, "instance", None))  # type: ignore[arg-type]  # absent is fine
-        if instance is not None:
-            check_instance(state, instance)
-        task = state.tasks.get(getattr(thing, "task", None))  # type: ignore[arg-type]  # absent is fine
+        task = state.tasks.get(getattr(thing, "task", _NO_TASK))
         if task is not None:
-            check_job(state, task.job)
+            jobs[task.job.id] = task.job
             for place in (task.instance, task.home, task.origin):
-                if place is not None and place is not instance:
-                    check_instance(state, place)
+                if place is not None:
+                    instances[place.id] = place
+        instance = state.instances.get(getattr(thing, "instance", _NO_INSTANCE))
+        if instance is not None:
+            instances[instance.id] = instance
+    for job in jobs.values():
+        check_job(state, job)
+    for instance in instances.values():
+        check_instance(state, instance)
 
 
 def check_instance(state: State, instance: Instance) -> None:

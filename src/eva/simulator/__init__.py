@@ -10,8 +10,10 @@ cloud          instances come and go, with delays
 phases         copies start and stop: fetch, build, run, kill, upload
 progress       how fast jobs advance beside each other, and when they end
 observation    what the ThroughputMonitor gets to see of that
+delays         as given, scaled, or drawn from a range
 faults         what goes wrong, seeded
+messenger      word from the world to the controller, late or twice where the faults say so
 recorder       time-weighted measures
 driver         `simulate`: the loop around all of it
-result         totals and rows, for reports made elsewhere
+result · rows  totals and rows, for reports made elsewhere
 """
