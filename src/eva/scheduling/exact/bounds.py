@@ -163,13 +163,13 @@ def generate(
     The prices of each round are made safe by the ceiling of that round's own search. They are
     taken halfway between the best so far and what the solver proposes, whose own proposals jump
     about; where that finds nothing new, the proposal itself is tried, with a wider search.
-    `known` are prices known to be safe.
+    `known` are prices known to be safe; without any, those of plain resources are the start.
     """
     lp = SetLp(shapes.amounts.astype(np.float64), Sense.COVER)
     lp.add(start.hourly_usd, work_of(start.sets, shapes.slowdown) / _WORK_SCALE)
     pools = [start]
-    best = np.zeros(len(shapes), dtype=np.int64) if known is None else known
-    pull, most = (0.5 if best.any() else 0.0), effort.partial_sets
+    best = resource_prices(shapes) if known is None else known
+    pull, most = 0.5, effort.partial_sets
     for _ in range(effort.rounds):
         relaxation = lp.solve()
         proposal = np.clip(relaxation.duals, 0.0, shapes.cheapest / MICROS_PER_USD)
@@ -195,6 +195,44 @@ def generate(
         else:
             break
     return joined(pools), best
+
+
+def resource_prices(shapes: Shapes) -> Ints:
+    """Safe prices without any search: each task at the price of the resources that it takes.
+
+    On every family the price of an instance is shared out among its resources so that no type is
+    worth more than it costs; a task is then worth what it takes on the family where that is
+    least. Of a few ways to share, the best is taken, one family after the other.
+    """
+    shares = np.array([w for w in np.ndindex(5, 5, 5) if sum(w) == 4], dtype=np.float64) / 4
+    options = _worth_by_share(shapes, shares)
+    chosen = {family: options[family][0] for family in options}
+    for family in sorted(options):
+        others = [chosen[name] for name in chosen if name != family]
+        limit = np.minimum.reduce([shapes.cheapest / MICROS_PER_USD, *others])
+        totals = np.minimum(options[family], limit) @ shapes.amounts
+        chosen[family] = options[family][int(totals.argmax())]
+    least = np.minimum.reduce([shapes.cheapest / MICROS_PER_USD, *chosen.values()])
+    prices: Ints = np.floor(least * MICROS_PER_USD * (1 - _SLACK)).astype(np.int64)
+    return prices
+
+
+def _worth_by_share(shapes: Shapes, shares: Floats) -> dict[str, Floats]:
+    """By family: a line per way to share, the worth of each class; infinite where it cannot run."""
+    options: dict[str, Floats] = {}
+    for family in {kind.family for kind in shapes.kinds}:
+        pairs = zip(shapes.kinds, shapes.hosts, strict=True)
+        of_family = [(kind, host) for kind, host in pairs if kind.family == family]
+        prices = np.array([kind.hourly_micros for kind, _ in of_family]) / MICROS_PER_USD
+        rooms = np.array([host.room for _, host in of_family], dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            rates = np.where(rooms > 0, prices[:, None] / rooms, np.inf).min(axis=0)
+        rates = np.where(np.isinf(rates), 0.0, rates)
+        demands = of_family[0][1].demands
+        runs = np.any([(demands <= host.room).all(axis=1) for _, host in of_family], axis=0)
+        taken = np.where(runs[:, None], demands, 0)
+        options[family] = np.where(runs, (shares * rates) @ taken.T, np.inf)
+    return options
 
 
 def _without_slowdown(

@@ -17,7 +17,7 @@ from eva.model.units import MICROS_PER_USD
 from eva.scheduling.exact.bounds import PricingEffort, generate, proven_prices, relax
 from eva.scheduling.exact.choose import Columns, best_of, cost_of
 from eva.scheduling.exact.lp import Floats, Ints, Sense
-from eva.scheduling.exact.patterns import Need, Pool, Shapes, list_patterns, shapes_of
+from eva.scheduling.exact.patterns import Need, Pool, Shapes, joined, list_patterns, shapes_of
 from eva.scheduling.exact.rounding import Rounded, whole_numbers
 from eva.scheduling.packing import Members, Packer, Pattern, pack
 from eva.scheduling.reconfiguration import right_sized
@@ -25,7 +25,7 @@ from eva.scheduling.valuation import QUANTA_PER_MICRO
 
 PROOF_GAP = 1e-4  # relative; closer than this counts as optimal
 _BOUND_SLACK = 1e-6  # relative error granted to the integer program's own bound
-_QUICK = PricingEffort(rounds=6, partial_sets=100, columns_per_type=4, gap=1e-3)
+_QUICK_ROUNDS = 300  # of column generation, divided by the classes: the work stays bounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,9 @@ def least_cost(packer: Packer, catalog: Catalog, stock: Ints, prove_ms: int = 0)
     pool = list_patterns(shapes)
     prices = None
     if not pool.complete:
-        pool, prices = generate(shapes, pool, _QUICK)
+        rounds = min(6, _QUICK_ROUNDS // len(shapes))
+        quick = PricingEffort(rounds, 100, 100, columns_per_type=4, gap=1e-3)
+        pool, prices = generate(shapes, joined([pool, naming.used(pool.kinds, incumbent)]), quick)
     lp, relaxation = relax(shapes, pool)
     if prices is None:
         prices = proven_prices(relaxation.duals, shapes, pool)
@@ -113,9 +115,21 @@ class _Naming:
             for index in present
         ]
         self.shapes: Shapes = shapes_of(catalog, needs)
+        self._shape_of = dict(zip(present, self.shapes.of_need, strict=True))
         self._classes: list[list[int]] = [[] for _ in range(len(self.shapes))]
         for index, shape in zip(present, self.shapes.of_need, strict=True):
             self._classes[shape].append(index)
+
+    def used(self, kinds: Sequence[InstanceType], patterns: Sequence[Pattern]) -> Pool:
+        """The patterns of an answer, as far as their types are in `kinds`: where to start from."""
+        position = {kind.name: number for number, kind in enumerate(kinds)}
+        usable = [pattern for pattern in patterns if pattern.type.name in position]
+        sets = np.zeros((len(usable), len(self.shapes)), dtype=np.int64)
+        for line, pattern in enumerate(usable):
+            for index, count in pattern.members:
+                sets[line, self._shape_of[index]] += count
+        kind = np.array([position[p.type.name] for p in usable], dtype=np.int64)
+        return Pool(tuple(kinds), sets, kind, complete=False)
 
     def finish(self, pool: Pool, state: Rounded) -> list[Pattern]:
         """Name what was rounded, and let Algorithm 1 place the rest."""

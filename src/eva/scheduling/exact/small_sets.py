@@ -25,7 +25,8 @@ from eva.scheduling.exact.patterns import undominated
 from eva.scheduling.packing import CANNOT_RUN, Members, Packer, Pattern
 from eva.scheduling.valuation import QUANTA_PER_MICRO
 
-MOST_SETS = 20_000  # per level; beyond that only the best are kept and grown further
+MOST_SETS = 10_000  # per level; beyond that only the best are kept
+MOST_GROWN = 200_000  # sets looked at per level; beyond that only the best are grown
 _KEY_BASE = 1 << 15  # workloads that a key can tell apart
 _LARGEST_KEY = 4  # tasks whose workloads fit one 64-bit key
 
@@ -75,15 +76,21 @@ def list_small_sets(packer: Packer, catalog: Catalog, stock: Ints, most_tasks: i
     level = level[lister.judge(level)[0] >= 0]
     parts: list[SmallSets] = []
     complete = True
+    net = np.zeros(len(level), dtype=np.int64)
     for _ in range(1, most_tasks):
+        if len(level) * int((stock > 0).sum()) > MOST_GROWN and level.shape[1] > 1:
+            few = MOST_GROWN // int((stock > 0).sum())
+            level = level[np.sort(np.argsort(-net, kind="stable")[:few])]
+            complete = False
         level = lister.grow(level)
         if not len(level):
             break
         kind, worth, alone = lister.judge(level)
         fits = np.flatnonzero(kind >= 0)
+        net = worth[fits] - lister.prices[kind[fits]]
         if len(fits) > MOST_SETS:
-            net = worth[fits] - lister.prices[kind[fits]]
-            fits = np.sort(fits[np.argsort(-net, kind="stable")[:MOST_SETS]])
+            best = np.sort(np.argsort(-net, kind="stable")[:MOST_SETS])
+            fits, net = fits[best], net[best]
             complete = False
         level = level[fits]
         parts.append(
