@@ -1,0 +1,35 @@
+"""The master's clock: milliseconds that never decrease, not even across restarts.
+
+The controller refuses time that goes backwards, and a wall clock is set back now and then. So the
+clock starts from the wall, goes on by the monotonic clock, and never before the journal's end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+Clock = Callable[[], int]
+
+
+def wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class SteadyClock:
+    def __init__(self, wall: Clock = wall_ms, steady: Clock | None = None) -> None:
+        self._steady = steady or _monotonic_ms
+        self._offset_ms = wall() - self._steady()
+        self._last_ms = 0
+
+    def start_after(self, ms: int) -> None:
+        """The journal ends here: nothing is to be earlier."""
+        self._last_ms = max(self._last_ms, ms)
+
+    def __call__(self) -> int:
+        self._last_ms = max(self._last_ms, self._steady() + self._offset_ms)
+        return self._last_ms
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

@@ -1,0 +1,176 @@
+"""Why things are where they are: the present configuration taken apart by the policy's own sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from eva.control.state import Job, State
+from eva.master import views
+from eva.master.history import Adopted, History
+from eva.master.words import Explanation, Preview, PreviewInstance, ReasonOut, ShareOut
+from eva.model.ids import JobId, TaskId, task_id
+from eva.model.jobs import JobSpec
+from eva.model.plan import ClusterPlan, PlannedInstance
+from eva.model.snapshot import ClusterSnapshot, TaskView
+from eva.model.units import format_usd
+from eva.scheduling.explanation import Explainer, Reason
+from eva.scheduling.valuation import Valuation
+
+
+def explain(
+    state: State, snapshot: ClusterSnapshot, valuation: Valuation, history: History, subject: str
+) -> Explanation | None:
+    """About a job, a task or an instance; None if there is no such thing."""
+    tasks = _tasks_of(state, subject)
+    job = state.jobs.get(JobId(subject))
+    if tasks is None and subject not in state.instances and subject not in state.records:
+        return None
+    explainer = Explainer(snapshot, valuation)
+    known = {view.id for view in snapshot.tasks}
+    present = [
+        PlannedInstance(view.type, tuple(t for t in view.tasks if t in known), view.id)
+        for view in snapshot.instances
+        if _concerns(view.id, view.tasks, subject, tasks)
+    ]
+    reasons = [_reason(reason) for reason in explainer.reasons(present)]
+    decision = _last_about(history.decisions, subject, tasks)
+    waiting = [] if job is None else _waiting(job)
+    return Explanation(
+        subject=subject,
+        text=_text(reasons, waiting, decision),
+        instances=reasons,
+        decision=None if decision is None else views.decision(decision),
+        waiting=waiting,
+    )
+
+
+def snapshot_with(snapshot: ClusterSnapshot, job: JobId, spec: JobSpec) -> ClusterSnapshot:
+    """The same cluster, with one more job waiting."""
+    views_ = tuple(TaskView(task_id(job, i), job, task) for i, task in enumerate(spec.tasks))
+    return ClusterSnapshot(
+        snapshot.now_ms,
+        snapshot.catalog,
+        snapshot.tasks + views_,
+        snapshot.instances,
+        snapshot.table,
+        snapshot.statistics,
+    )
+
+
+def preview(
+    job: JobId, before: ClusterPlan, after: ClusterPlan, snapshot: ClusterSnapshot
+) -> Preview:
+    """The two plans compared: with the job and without it."""
+    explainer = Explainer(snapshot, Valuation())
+    mine = {view.id for view in snapshot.tasks if view.job == job}
+    instances = []
+    for planned in after.instances:
+        ours = [task for task in planned.tasks if task in mine]
+        if ours:
+            instances.append(
+                PreviewInstance(
+                    type=planned.type.name,
+                    hourly_micros=planned.type.hourly_micros,
+                    instance=planned.instance,
+                    tasks=len(ours),
+                    beside=[task for task in planned.tasks if task not in mine],
+                )
+            )
+    alone = sum(
+        group.price.hourly_micros
+        for group in explainer.classes
+        for task in group.tasks
+        if task in mine
+    )
+    return Preview(
+        instances=instances,
+        hourly_micros_before=before.hourly_micros,
+        hourly_micros_after=after.hourly_micros,
+        alone_hourly_micros=alone,
+        unplaceable=[each.reason for each in after.unplaceable if each.task in mine],
+    )
+
+
+def _tasks_of(state: State, subject: str) -> frozenset[TaskId] | None:
+    job = state.jobs.get(JobId(subject))
+    if job is not None:
+        return frozenset(task.id for task in job.tasks)
+    return frozenset({TaskId(subject)}) if subject in state.tasks else None
+
+
+def _concerns(
+    instance: str, on_it: Sequence[TaskId], subject: str, tasks: frozenset[TaskId] | None
+) -> bool:
+    return instance == subject or (tasks is not None and not tasks.isdisjoint(on_it))
+
+
+def _reason(reason: Reason) -> ReasonOut:
+    planned = reason.planned
+    return ReasonOut(
+        instance=str(planned.instance),
+        type=planned.type.name,
+        hourly_micros=planned.type.hourly_micros,
+        worth_micros=sum(share.worth_micros * len(share.tasks) for share in reason.shares),
+        apart_micros=reason.apart_micros,
+        shares=[
+            ShareOut(
+                workload=share.workload,
+                tasks=list(share.tasks),
+                alone_on=share.alone_on.name,
+                alone_micros=share.alone_micros,
+                throughput=share.throughput,
+                worth_micros=share.worth_micros,
+            )
+            for share in reason.shares
+        ],
+    )
+
+
+def _last_about(
+    decisions: Iterable[Adopted], subject: str, tasks: frozenset[TaskId] | None
+) -> Adopted | None:
+    """The newest decision that did something about the subject, else the newest of all."""
+    newest = None
+    for adopted in reversed(list(decisions)):
+        newest = newest or adopted
+        touched = {*adopted.moved, *adopted.started, *adopted.terminated}
+        touched |= {name for name, _ in adopted.launched}
+        planned = tasks is not None and any(
+            not tasks.isdisjoint(each.tasks) and adopted.launched and each.instance is None
+            for each in adopted.plan.instances
+        )
+        if subject in touched or planned or (tasks and not tasks.isdisjoint(touched)):
+            return adopted
+    return newest
+
+
+def _waiting(job: Job) -> list[str]:
+    return [f"{task.id}: {task.reason}" for task in job.tasks if task.reason]
+
+
+def _text(reasons: list[ReasonOut], waiting: list[str], decision: Adopted | None) -> str:
+    lines = []
+    for each in reasons:
+        verdict = "worth" if each.worth_micros >= each.hourly_micros else "not worth"
+        lines.append(
+            f"{each.instance}, a {each.type} at {format_usd(each.hourly_micros)}/h, is {verdict} "
+            f"its price: its tasks are worth {format_usd(each.worth_micros)}/h there and would "
+            f"cost {format_usd(each.apart_micros)}/h apart"
+        )
+        lines += [
+            f"  {', '.join(share.tasks)}: reservation price {format_usd(share.alone_micros)}/h "
+            f"({share.alone_on} alone), expected throughput {share.throughput:.2f}, "
+            f"worth {format_usd(share.worth_micros)}/h each"
+            for share in each.shares
+        ]
+    lines += [f"waiting: {reason}" for reason in waiting]
+    if decision is not None:
+        lines.append(f"round {decision.round}: {views.decision_text(decision.plan.decision)}")
+        rejected = [
+            candidate.name
+            for candidate in decision.plan.decision.candidates
+            if candidate.name != decision.plan.decision.chosen
+        ]
+        if rejected:
+            lines.append(f"rejected: {', '.join(rejected)}, which is worth less by that sum")
+    return "\n".join(lines) or "nothing is planned for it yet: wait for the next round"

@@ -1,0 +1,163 @@
+"""From the state to the words of the API. Reading only; called between two events, never within."""
+
+from __future__ import annotations
+
+from eva.control.ledger import Account
+from eva.control.state import Instance, Job, JobRecord, State, Task
+from eva.master.history import Adopted, Happening
+from eva.master.words import (
+    CandidateOut,
+    DecisionOut,
+    EventOut,
+    InstanceOut,
+    JobOut,
+    TaskOut,
+)
+from eva.model.plan import Candidate, Decision
+from eva.model.units import format_usd
+
+
+def live_job(job: Job) -> JobOut:
+    first = job.tasks[0].spec
+    demand = first.demand.default
+    return JobOut(
+        id=job.id,
+        name=job.spec.name,
+        state=job.state.value,
+        submitted_ms=job.submitted_ms,
+        first_start_ms=job.first_start_ms,
+        ended_ms=None,
+        failures=job.failures,
+        migrations=job.migrations,
+        reason=job.reason or next((task.reason for task in job.tasks if task.reason), ""),
+        workload=first.workload,
+        demand=None if demand is None else str(demand),
+        nodes=len(job.tasks),
+        priority=job.spec.priority,
+        tasks=[_task(task) for task in job.tasks],
+    )
+
+
+def ended_job(record: JobRecord) -> JobOut:
+    return JobOut(
+        id=record.job,
+        name=record.name,
+        state=record.state.value,
+        submitted_ms=record.submitted_ms,
+        first_start_ms=record.first_start_ms,
+        ended_ms=record.ended_ms,
+        failures=record.failures,
+        migrations=record.migrations,
+        reason=record.reason,
+    )
+
+
+def _task(task: Task) -> TaskOut:
+    return TaskOut(
+        id=task.id,
+        state=task.state.value,
+        epoch=task.epoch,
+        instance=None if task.instance is None else task.instance.id,
+        bound_for=None if task.home is None else task.home.id,
+        iterations_per_s=task.iterations_per_s,
+        reason=task.reason,
+    )
+
+
+def instances(state: State, now_ms: int, *, ended: bool) -> list[InstanceOut]:
+    """Live instances, and the closed accounts before them if asked for."""
+    accounts = list(state.ledger) if ended else list(state.ledger.open.values())
+    return [
+        _instance(account, state.instances.get(account.instance), now_ms) for account in accounts
+    ]
+
+
+def _instance(account: Account, live: Instance | None, now_ms: int) -> InstanceOut:
+    return InstanceOut(
+        id=account.instance,
+        type=account.type,
+        state="gone" if live is None else live.state.value,
+        hourly_micros=account.hourly_micros,
+        launched_ms=account.launched_ms,
+        acquired_ms=account.acquired_ms,
+        ready_ms=None if live is None else live.ready_ms,
+        ended_ms=account.ended_ms,
+        ended_by=account.ended_by,
+        uptime_ms=account.uptime_ms(now_ms),
+        cost_micros=account.cost_micros(now_ms),
+        capacity="" if live is None else str(live.type.capacity),
+        worth_micros=0 if live is None else live.value_micros,
+        tasks=[] if live is None else sorted({*live.copies, *live.bound}),
+    )
+
+
+def event(happening: Happening) -> EventOut:
+    return EventOut(
+        number=happening.number,
+        time_ms=happening.time_ms,
+        kind=happening.kind,
+        text=happening.text,
+        job=happening.job,
+        instance=happening.instance,
+    )
+
+
+def decision(adopted: Adopted) -> DecisionOut:
+    made = adopted.plan.decision
+    return DecisionOut(
+        round=adopted.round,
+        time_ms=adopted.time_ms,
+        chosen=made.chosen,
+        horizon_hours=finite(made.horizon_hours),
+        reason=made.reason,
+        candidates=[_candidate(each, made) for each in made.candidates],
+        launched=[list(pair) for pair in adopted.launched],
+        terminated=list(adopted.terminated),
+        moved=list(adopted.moved),
+        started=list(adopted.started),
+        unplaceable=[f"{each.task}: {each.reason}" for each in adopted.plan.unplaceable],
+        text=decision_text(made),
+    )
+
+
+def finite(hours: float | None) -> float | None:
+    """JSON knows no infinity; an infinite horizon is told by the text."""
+    return None if hours is None or hours == float("inf") else hours
+
+
+def _candidate(candidate: Candidate, made: Decision) -> CandidateOut:
+    hours = finite(made.horizon_hours)
+    net = None
+    if hours is not None:
+        net = round(candidate.saving_micros * hours) - candidate.migration_micros
+    return CandidateOut(
+        name=candidate.name,
+        hourly_micros=candidate.hourly_micros,
+        saving_micros=candidate.saving_micros,
+        migration_micros=candidate.migration_micros,
+        migrated_tasks=candidate.migrated_tasks,
+        launched_instances=candidate.launched_instances,
+        net_micros=net,
+    )
+
+
+def decision_text(made: Decision) -> str:
+    """Why this configuration and not the other: the paper's S x D - M, in dollars."""
+    if made.horizon_hours is None or not made.candidates:
+        return made.reason or f"{made.chosen}: the policy weighs no alternatives"
+    parts = []
+    hours = finite(made.horizon_hours)
+    for candidate in made.candidates:
+        saves, costs = (
+            format_usd(candidate.saving_micros),
+            format_usd(candidate.migration_micros, 4),
+        )
+        if hours is None:
+            parts.append(f"{candidate.name} saves {saves}/h for good, costs {costs} once")
+        else:
+            net = round(candidate.saving_micros * hours) - candidate.migration_micros
+            parts.append(
+                f"{candidate.name} saves {saves}/h x {hours:.3f} h - {costs} migration"
+                f" = {format_usd(net, 4)}"
+            )
+    return f"{made.chosen}: " + "; ".join(parts)
