@@ -39,7 +39,7 @@ class NetValueBound:
     """No choice of disjoint sets up to the size limit is worth more than this above its cost.
 
     `complete` is false when sets were too many to look at all of them; it then bounds the choice
-    among those that were.
+    among those that were, and says nothing about the others.
     """
 
     hourly_micros: int
@@ -70,16 +70,20 @@ class NetValuePolicy:
 
         def packing(packer: Packer, catalog: Catalog, stock: Ints) -> list[Pattern]:
             answer = greatest_net_value(packer, catalog, stock, self.doubt, self.most_tasks)
-            reasons.append(
-                f"worth {format_usd(answer.net_micros, 4)} an hour more than it costs; "
-                f"sets of up to {self.most_tasks} tasks allow at most "
-                f"{format_usd(answer.bound.hourly_micros, 4)}"
-            )
+            reasons.append(_reason(answer, self.most_tasks))
             return answer.patterns
 
         instances = full_reconfiguration(situation, packing)
         decision = Decision("greatest net value", reason="; ".join(reasons))
         return ClusterPlan(instances, situation.unplaceable, decision)
+
+
+def _reason(answer: NetValueAnswer, most_tasks: int) -> str:
+    worth = f"worth {format_usd(answer.net_micros, 4)} an hour more than it costs"
+    if not answer.bound.complete:
+        return f"{worth}; there were too many sets to look at all of them"
+    bound = format_usd(answer.bound.hourly_micros, 4)
+    return f"{worth}; sets of up to {most_tasks} tasks allow at most {bound}"
 
 
 def greatest_net_value(

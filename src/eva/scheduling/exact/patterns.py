@@ -24,6 +24,7 @@ from eva.scheduling.packing import CANNOT_RUN
 from eva.scheduling.reservation_price import fits_alone
 
 MOST_PARTIAL_SETS = 40_000  # per instance type, when listing
+MOST_CELLS = 2_000_000  # partial sets times classes
 MOST_PATTERNS = 60_000
 
 PairThroughput = Callable[[Workload, Workload], float]
@@ -136,12 +137,11 @@ def list_patterns(shapes: Shapes) -> Pool:
     found: list[Found] = []
     worth = shapes.cheapest / MICROS_PER_USD
     rates = rates_by_family(shapes, worth)
+    most = min(MOST_PARTIAL_SETS, MOST_CELLS // max(1, len(shapes)))
     for kind, host in zip(shapes.kinds, shapes.hosts, strict=True):
         floor = kind.hourly_micros / MICROS_PER_USD
         family = rates[kind.family]
-        found.append(
-            search(host, worth, floor, MOST_PARTIAL_SETS, family, shapes.slowdown, give_up=True)
-        )
+        found.append(search(host, worth, floor, most, family, shapes.slowdown, give_up=True))
         if not found[-1].complete or sum(len(part.sets) for part in found) > MOST_PATTERNS:
             return _alone(shapes)
     return pool_of(shapes, [part.sets for part in found], complete=True)
