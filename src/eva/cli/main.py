@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from eva import __version__
-from eva.cli import catalog, solve, trace
+from eva.cli import catalog, simulate, solve, trace
 from eva.cli.console import print_error
 from eva.model.errors import EvaError
 
@@ -22,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("solve", short_help="Find the cheapest instances for a file of tasks.")(solve.solve)
+app.command("simulate", short_help="Price policies on a trace of jobs.")(simulate.simulate)
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(trace.app, name="trace")
 
