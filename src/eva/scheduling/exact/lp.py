@@ -100,6 +100,8 @@ class SetLp:
     def solve(self) -> Solution:
         self._solver.run()
         status = self._solver.getModelStatus()
+        if status == highspy.HighsModelStatus.kModelEmpty:  # nothing is needed
+            return Solution(0.0, np.zeros(self._solver.getNumCol()), np.zeros(0))
         if status != highspy.HighsModelStatus.kOptimal:
             raise InvariantError(
                 f"a covering program that always has a solution ended as "
