@@ -10,7 +10,7 @@ from eva.model.jobs import TaskSpec
 from eva.model.resources import Demand
 from eva.model.snapshot import ClusterSnapshot, TaskView
 from eva.model.units import usd_to_micros
-from eva.scheduling.eva import EvaPolicy, Mode
+from eva.scheduling.eva import EvaPolicy, Reconfiguration
 from eva.scheduling.policies import policy
 from eva.scheduling.reservation_price import price_book
 from eva.scheduling.situation import assess
@@ -85,8 +85,8 @@ def test_a_straggler_is_charged_with_what_its_siblings_lose() -> None:
 
 
 def test_every_ablation_places_every_task() -> None:
-    for mode in Mode:
-        plan = EvaPolicy(mode=mode).plan(example.snapshot())
+    for only in Reconfiguration:
+        plan = EvaPolicy(considered=(only,)).plan(example.snapshot())
         assert sorted(t for planned in plan.instances for t in planned.tasks) == sorted(
             example.DEMANDS
         )

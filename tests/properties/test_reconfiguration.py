@@ -13,7 +13,7 @@ from eva.model.ids import InstanceId, TaskId
 from eva.model.plan import PlannedInstance
 from eva.model.resources import Resources, total
 from eva.model.snapshot import ClusterSnapshot, EventStatistics, InstanceView, TaskView
-from eva.scheduling.eva import EvaPolicy, Mode
+from eva.scheduling.eva import EvaPolicy, Reconfiguration
 from eva.scheduling.policies import POLICY_NAMES, policy
 from eva.scheduling.reconfiguration import full_reconfiguration, partial_reconfiguration
 from eva.scheduling.situation import assess
@@ -106,9 +106,9 @@ def test_a_full_plan_carried_out_is_not_improved_by_migrating_again(
     snapshot: ClusterSnapshot,
 ) -> None:
     """Planning on the outcome of a full plan moves nobody: there is no thrashing at rest."""
-    first = EvaPolicy(mode=Mode.FULL_ONLY).plan(replace(snapshot, tasks=_all_movable(snapshot)))
+    first = EvaPolicy(considered=(Reconfiguration.FULL,)).plan(replace(snapshot, tasks=_all_movable(snapshot)))
     settled = _carried_out(snapshot, first.instances)
-    second = EvaPolicy(mode=Mode.FULL_ONLY).plan(settled)
+    second = EvaPolicy(considered=(Reconfiguration.FULL,)).plan(settled)
     where = {task.id: task.instance for task in settled.tasks}
     moved = [
         name

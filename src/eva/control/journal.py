@@ -181,6 +181,8 @@ def summary(state: State) -> dict[str, Json]:
                 "began_ms",
                 "now_ms",
                 "events",
+                "events_asked",
+                "events_planned",
                 "full_reconfigurations",
                 "migrations",
                 "decision_round",

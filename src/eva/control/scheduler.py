@@ -77,6 +77,7 @@ class Scheduler:
         if not snapshot.tasks and not snapshot.instances:
             return
         state.planning = state.round
+        state.events_asked = state.events
         out.append(ComputePlan(state.round, snapshot))
 
     def snapshot(self, now_ms: int) -> ClusterSnapshot:
@@ -94,7 +95,12 @@ class Scheduler:
             self._tasks,
             self._instances,
             state.table,
-            EventStatistics(state.events, state.full_reconfigurations, now_ms - began_ms),
+            EventStatistics(
+                state.events,
+                state.full_reconfigurations,
+                now_ms - began_ms,
+                state.events - state.events_planned,
+            ),
             self._oracle(now_ms),
         )
 
@@ -150,6 +156,7 @@ class Scheduler:
         if round_ != state.planning:
             return
         state.planning = None
+        state.events_planned = state.events_asked
         state.decision, state.decision_round = plan.decision, round_
         slots, placed = self._match(plan)
         changed = False
@@ -159,7 +166,7 @@ class Scheduler:
             changed = self._carry_out(slots, now_ms, out)
         changed |= self._drop_unplanned(slots, out)
         self._note_reasons(plan)
-        if changed and plan.decision.chosen == "full":
+        if changed and plan.decision.chosen.startswith("full"):
             state.full_reconfigurations += 1
 
     def _match(self, plan: ClusterPlan) -> tuple[list[_Slot], dict[JobId, list[_Slot]]]:

@@ -217,6 +217,8 @@ class State:
     began_ms: int | None = None
     now_ms: int = 0
     events: int = 0  # arrivals and completions, behind lambda
+    events_asked: int = 0  # of these, known when the last plan was asked for
+    events_planned: int = 0  # of these, known to the last plan that was adopted
     full_reconfigurations: int = 0  # behind p
     migrations: int = 0
     decision: Decision | None = None

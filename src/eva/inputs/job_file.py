@@ -116,21 +116,32 @@ class Progress(_Strict):
 
 
 class Checkpoint(_Strict):
-    """How a running task is asked to save its progress before it moves."""
+    """How a running task saves its progress before it moves.
 
-    signal: Signal = Field(
-        default="TERM", description="The signal that asks a task for a checkpoint."
+    Programs that use EvaIterator, or speak its protocol, are asked over their socket and need
+    nothing of this.
+    """
+
+    signal: Signal | None = Field(
+        default=None,
+        description="The signal that asks a task for a checkpoint, if it does not listen on its "
+        "socket.",
     )
     grace: Duration = Field(
-        default=60 * MS_PER_SECOND,
+        default=120 * MS_PER_SECOND,
         description="How long a task may take to write one. After that it keeps running.",
-        json_schema_extra={"default": "60s"},
+        json_schema_extra={"default": "2m"},
     )
     path: InnerPath | None = Field(
         default=None,
-        description="For programs that always save to one place: that file or folder, relative to "
-        "`$EVA_JOB_DIR`. Without it a checkpoint is what the program puts into "
-        "`$EVA_CHECKPOINT_DIR`, with a manifest.",
+        description="For programs that save to one place of their own accord: that file or folder "
+        "below `$EVA_JOB_DIR`. Such a task is sent `signal` (TERM if none), given `grace`, and "
+        "started again elsewhere, where it finds the same folder.",
+    )
+    restart: bool = Field(
+        default=False,
+        description="A task that cannot save its progress may be moved all the same, and begins "
+        "anew. Without this it stays where it is.",
     )
 
 

@@ -38,9 +38,10 @@ class Definition:
     shm_mib: int | None
     progress_regex: str | None
     window_ms: int
-    checkpoint_signal: str
+    checkpoint_signal: str | None
     checkpoint_grace_ms: int
     checkpoint_path: str | None
+    restart: bool
     submitted_by: str
 
 
@@ -78,6 +79,7 @@ def define(
         checkpoint_signal=file.checkpoint.signal,
         checkpoint_grace_ms=file.checkpoint.grace,
         checkpoint_path=file.checkpoint.path,
+        restart=file.checkpoint.restart,
         submitted_by=submitted_by,
     )
 

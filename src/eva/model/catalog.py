@@ -77,5 +77,16 @@ class Catalog:
     def families(self) -> tuple[str, ...]:
         return tuple(sorted({kind.family for kind in self.types}))
 
+    def cheapest(self, family: str, needed: Resources) -> InstanceType | None:
+        """The cheapest type of a family that has room for `needed`."""
+        return next((kind for kind in self._rising[family] if needed.fits_in(kind.capacity)), None)
+
+    @cached_property
+    def _rising(self) -> dict[str, list[InstanceType]]:
+        return {
+            family: [kind for kind in reversed(self.types) if kind.family == family]
+            for family in self.families
+        }
+
     def with_types(self, types: Iterable[InstanceType]) -> Catalog:
         return Catalog(self.name, tuple(types))

@@ -56,11 +56,15 @@ class ThroughputTable:
         """The recorded entry for exactly these neighbours, if there is one."""
         if len(beside) == 1:
             return self.pairs_of(workload).get(beside[0])
-        return self._sets.get(workload, _NOTHING_RECORDED).get(beside)
+        return self.sets_of(workload).get(beside)
 
     def pairs_of(self, workload: Workload) -> Mapping[Workload, float]:
         """All recorded pairs of `workload`: its throughput by single neighbour."""
         return self._pairs.get(workload, _NOTHING_RECORDED)
+
+    def sets_of(self, workload: Workload) -> Mapping[Neighbours, float]:
+        """All recorded sets of `workload` with two or more neighbours."""
+        return self._sets.get(workload, _NOTHING_RECORDED)
 
     def pair(self, workload: Workload, neighbour: Workload) -> float:
         return self.pairs_of(workload).get(neighbour, self.default)

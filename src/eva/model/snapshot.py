@@ -37,11 +37,16 @@ class InstanceView:
 
 @dataclass(frozen=True, slots=True)
 class EventStatistics:
-    """Counts behind the estimates of lambda and p: job arrivals and completions are events."""
+    """Counts behind the estimates of lambda and p: job arrivals and completions are events.
+
+    `news` counts those since the last plan was adopted. Without any, a full reconfiguration of
+    the same tasks has been weighed already.
+    """
 
     events: int = 0
     full_reconfigurations: int = 0
     observed_ms: int = 0
+    news: int = 1
 
 
 @dataclass(frozen=True)

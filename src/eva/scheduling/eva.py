@@ -1,13 +1,17 @@
-"""Eva's policy: plan fully, plan partially, and take the plan that pays.
+"""Eva's policy: work out several reconfigurations and take the one that pays.
 
-At every round both reconfigurations are worked out, and the full one is adopted if
+At every round with news, the candidates are weighed by
 
-    S_F * D - M_F  >  S_P * D - M_P
+    S * D - M
 
 where S is what a plan saves per hour (worth minus cost of every instance), M what it costs once to
-get there, and D the time for which the savings are expected to last.
+get there, and D the time for which the savings are expected to last. Partial reconfiguration is
+the one to beat: anything else must be strictly better. Without an arrival or completion since the
+last plan there is nothing new to weigh, and only partial reconfiguration runs.
 
-The ablations of the paper are parameters here: reservation price without interference (Eva-RP),
+The paper's Eva weighs full (Algorithm 1) against partial. Ours adds full reconfiguration by sets,
+which is where most of what it saves beyond the paper comes from; `eva-published` leaves it out.
+The ablations of the paper are parameters too: reservation price without interference (Eva-RP),
 siblings valued apart (Eva-Single), full or partial reconfiguration alone, another default `t`.
 """
 
@@ -18,40 +22,43 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from eva.model.colocation import ThroughputTable
 from eva.model.oracle import Knowledge
 from eva.model.plan import Candidate, ClusterPlan, Decision, PlannedInstance
 from eva.model.snapshot import ClusterSnapshot
 from eva.scheduling.event_rate import estimated_horizon_hours
 from eva.scheduling.migration_cost import migration_cost
-from eva.scheduling.reconfiguration import full_reconfiguration, partial_reconfiguration
+from eva.scheduling.reconfiguration import (
+    full_reconfiguration,
+    full_reconfiguration_by_sets,
+    partial_reconfiguration,
+)
 from eva.scheduling.situation import Situation, assess
 from eva.scheduling.valuation import Valuation
 
 
-class Mode(Enum):
-    ENSEMBLE = "ensemble"
-    FULL_ONLY = "full only"
-    PARTIAL_ONLY = "partial only"
+class Reconfiguration(Enum):
+    """The ways to go on. What the controller counts as full is named so in the decision."""
+
+    FULL = "full"
+    FULL_BY_SETS = "full by sets"
+    PARTIAL = "partial"
 
 
-FULL, PARTIAL = "full", "partial"
-
-_RECONFIGURATIONS: dict[str, Callable[[Situation], tuple[PlannedInstance, ...]]] = {
-    FULL: full_reconfiguration,
-    PARTIAL: partial_reconfiguration,
+_MAKE: dict[Reconfiguration, Callable[[Situation], tuple[PlannedInstance, ...]]] = {
+    Reconfiguration.FULL: full_reconfiguration,
+    Reconfiguration.FULL_BY_SETS: full_reconfiguration_by_sets,
+    Reconfiguration.PARTIAL: partial_reconfiguration,
 }
 
-_CONSIDERED = {
-    Mode.ENSEMBLE: (FULL, PARTIAL),
-    Mode.FULL_ONLY: (FULL,),
-    Mode.PARTIAL_ONLY: (PARTIAL,),
-}
+PUBLISHED = (Reconfiguration.PARTIAL, Reconfiguration.FULL)
 
 
 @dataclass(frozen=True, slots=True)
 class _Proposal:
     """One way to go on, with what it saves per hour and costs once."""
 
+    kind: Reconfiguration
     instances: tuple[PlannedInstance, ...]
     summary: Candidate
 
@@ -65,38 +72,51 @@ class _Proposal:
 
 @dataclass(frozen=True)
 class EvaPolicy:
-    """The ensemble, or with other parameters one of its ablations."""
+    """The ensemble, or with other parameters one of its ablations.
+
+    `considered` is in order of preference: a later candidate is taken only if strictly better.
+    """
 
     name: str = "eva"
     valuation: Valuation = field(default_factory=Valuation)
-    mode: Mode = Mode.ENSEMBLE
+    considered: tuple[Reconfiguration, ...] = (*PUBLISHED, Reconfiguration.FULL_BY_SETS)
     default_throughput: float | None = None  # None: as the table says
     knowledge: frozenset[Knowledge] = field(default=frozenset(), init=False)
 
     def plan(self, snapshot: ClusterSnapshot) -> ClusterPlan:
-        situation = self._assess(snapshot)
-        proposals = {name: _propose(name, situation) for name in _CONSIDERED[self.mode]}
+        situation = assess(self._seen(snapshot), self.valuation)
+        considered = self.considered
+        if not snapshot.statistics.news and len(considered) > 1:
+            considered = considered[:1]
+        proposals = [_propose(kind, situation) for kind in considered]
         horizon = estimated_horizon_hours(snapshot.statistics)
-        chosen = _choose(proposals, horizon)
+        chosen = max(proposals, key=lambda proposal: proposal.gain(horizon))
         return ClusterPlan(
-            proposals[chosen].instances,
+            chosen.instances,
             situation.unplaceable,
-            _explain(chosen, proposals, horizon),
+            Decision(
+                chosen.kind.value,
+                tuple(proposal.summary for proposal in proposals),
+                horizon if len(proposals) > 1 else None,
+                _reason(self, considered),
+            ),
         )
 
-    def _assess(self, snapshot: ClusterSnapshot) -> Situation:
-        if self.default_throughput is not None:
-            snapshot = replace(snapshot, table=snapshot.table.with_default(self.default_throughput))
-        return assess(snapshot, self.valuation)
+    def _seen(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:
+        if self.default_throughput is None:
+            return snapshot
+        table: ThroughputTable = snapshot.table.with_default(self.default_throughput)
+        return replace(snapshot, table=table)
 
 
-def _propose(name: str, situation: Situation) -> _Proposal:
-    instances = _RECONFIGURATIONS[name](situation)
+def _propose(kind: Reconfiguration, situation: Situation) -> _Proposal:
+    instances = _MAKE[kind](situation)
     cost = migration_cost(instances, situation.tasks, situation.worth)
     return _Proposal(
+        kind,
         instances,
         Candidate(
-            name,
+            kind.value,
             hourly_micros=sum(planned.type.hourly_micros for planned in instances),
             saving_micros=sum(planned.saving_micros for planned in instances),
             migration_micros=cost.micros,
@@ -106,18 +126,9 @@ def _propose(name: str, situation: Situation) -> _Proposal:
     )
 
 
-def _choose(proposals: dict[str, _Proposal], horizon_hours: float) -> str:
-    """The full proposal only if it is strictly better: disruption needs a reason."""
-    if PARTIAL not in proposals:
-        return FULL
-    if FULL not in proposals:
-        return PARTIAL
-    full, partial = proposals[FULL], proposals[PARTIAL]
-    return FULL if full.gain(horizon_hours) > partial.gain(horizon_hours) else PARTIAL
-
-
-def _explain(chosen: str, proposals: dict[str, _Proposal], horizon_hours: float) -> Decision:
-    candidates = tuple(proposal.summary for proposal in proposals.values())
-    if len(candidates) == 1:
-        return Decision(chosen, candidates, reason=f"only {chosen} reconfiguration is considered")
-    return Decision(chosen, candidates, horizon_hours)
+def _reason(policy: EvaPolicy, considered: tuple[Reconfiguration, ...]) -> str:
+    if len(considered) > 1:
+        return "greatest saving over the horizon less the cost of getting there"
+    if len(policy.considered) == 1:
+        return f"this policy considers {considered[0].value} reconfiguration only"
+    return "no job arrived or ended since the last plan"

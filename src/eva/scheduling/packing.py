@@ -81,6 +81,7 @@ class Packer:
         self.names, self.workload = _index_workloads(classes, table)
         self.pairs = _pair_matrix(self.names, table)
         self._families: dict[str, _OnFamily] = {}
+        self._hostable: dict[str, Ints] = {}
         self._classes_of: dict[Workload, list[int]] = {}
         for position, group in enumerate(classes):
             self._classes_of.setdefault(group.spec.workload, []).append(position)
@@ -112,14 +113,20 @@ class Packer:
 
     def holds(self, kind: InstanceType, members: Members) -> bool:
         """Whether one instance of `kind` has room for all of `members` at once."""
-        family = self.on(kind.family)
-        room = kind.capacity
-        for choice, count in members:
-            needed = family.demand(choice)
-            if needed.gpus == CANNOT_RUN:
-                return False
-            room = room.minus(Resources(*(count * amount for amount in needed)))
-        return min(room) >= 0
+        needed = self.total_demand(kind.family, members)
+        return needed is not None and needed.fits_in(kind.capacity)
+
+    def total_demand(self, family: str, members: Members) -> Resources | None:
+        """What `members` need together on `family`; None where one of them cannot run on it."""
+        gpus = cpu_millis = memory_mib = 0
+        for index, count in members:
+            needed = self.classes[index].spec.demand.on(family)
+            if needed is None:
+                return None
+            gpus += count * needed.gpus
+            cpu_millis += count * needed.cpu_millis
+            memory_mib += count * needed.memory_mib
+        return Resources(gpus, cpu_millis, memory_mib)
 
     def value(self, family: str, members: Members) -> int:
         """What `members` are worth together on one instance of `family`, in quanta."""
@@ -129,8 +136,12 @@ class Packer:
 
     def hostable(self, kind: InstanceType) -> Ints:
         """Positions of the classes whose tasks an empty instance of `kind` can hold."""
-        everything = np.arange(len(self.classes), dtype=np.int64)
-        return self.on(kind.family).fitting(everything, kind.capacity)
+        found = self._hostable.get(kind.name)
+        if found is None:
+            everything = np.arange(len(self.classes), dtype=np.int64)
+            found = self.on(kind.family).fitting(everything, kind.capacity)
+            self._hostable[kind.name] = found
+        return found
 
     def on(self, family: str) -> _OnFamily:
         if family not in self._families:

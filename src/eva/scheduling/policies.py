@@ -9,7 +9,7 @@ from eva.scheduling.baselines.no_packing import NoPacking
 from eva.scheduling.baselines.owl import Owl
 from eva.scheduling.baselines.stratus import Stratus
 from eva.scheduling.baselines.synergy import Synergy
-from eva.scheduling.eva import EvaPolicy, Mode
+from eva.scheduling.eva import PUBLISHED, EvaPolicy, Reconfiguration
 from eva.scheduling.exact.net_value import NetValuePolicy
 from eva.scheduling.exact.optimal import OptimalPolicy
 from eva.scheduling.policy import SchedulingPolicy
@@ -17,10 +17,13 @@ from eva.scheduling.valuation import Valuation
 
 _MAKERS: dict[str, Callable[[], SchedulingPolicy]] = {
     "eva": EvaPolicy,
-    "eva-full-only": lambda: EvaPolicy("eva-full-only", mode=Mode.FULL_ONLY),
-    "eva-partial-only": lambda: EvaPolicy("eva-partial-only", mode=Mode.PARTIAL_ONLY),
-    "eva-rp": lambda: EvaPolicy("eva-rp", Valuation(interference=False)),
-    "eva-single": lambda: EvaPolicy("eva-single", Valuation(multi_task=False)),
+    "eva-published": lambda: EvaPolicy("eva-published", considered=PUBLISHED),
+    "eva-full-only": lambda: EvaPolicy("eva-full-only", considered=(Reconfiguration.FULL,)),
+    "eva-partial-only": lambda: EvaPolicy(
+        "eva-partial-only", considered=(Reconfiguration.PARTIAL,)
+    ),
+    "eva-rp": lambda: EvaPolicy("eva-rp", Valuation(interference=False), PUBLISHED),
+    "eva-single": lambda: EvaPolicy("eva-single", Valuation(multi_task=False), PUBLISHED),
     "no-packing": NoPacking,
     "stratus": Stratus,
     "synergy": Synergy,

@@ -20,6 +20,7 @@ from eva.model.plan import PlannedInstance
 from eva.model.snapshot import InstanceView
 from eva.scheduling.expansion import expand
 from eva.scheduling.packing import Ints, Packer, Pattern, pack
+from eva.scheduling.set_packing import pack_by_sets
 from eva.scheduling.situation import Situation
 from eva.scheduling.valuation import QUANTA_PER_MICRO
 
@@ -30,6 +31,10 @@ def full_reconfiguration(
     situation: Situation, packing: Packing = pack
 ) -> tuple[PlannedInstance, ...]:
     return _reconfigure(situation, situation.fixed, situation.free, packing)
+
+
+def full_reconfiguration_by_sets(situation: Situation) -> tuple[PlannedInstance, ...]:
+    return full_reconfiguration(situation, pack_by_sets)
 
 
 def partial_reconfiguration(situation: Situation) -> tuple[PlannedInstance, ...]:
@@ -111,9 +116,11 @@ def right_sized(packer: Packer, catalog: Catalog, pattern: Pattern) -> Pattern:
     save less is not taken, be it cheaper.
     """
     best = pattern
-    for kind in catalog:
-        if kind.hourly_micros < best.type.hourly_micros and packer.holds(kind, pattern.members):
-            value = packer.value(kind.family, pattern.members)
+    for family in catalog.families:
+        needed = packer.total_demand(family, pattern.members)
+        kind = None if needed is None else catalog.cheapest(family, needed)
+        if kind is not None and kind.hourly_micros < pattern.type.hourly_micros:
+            value = packer.value(family, pattern.members)
             smaller = Pattern(kind, pattern.members, pattern.copies, value)
             if _saving(smaller) > _saving(best):
                 best = smaller

@@ -214,10 +214,11 @@ def _crowd_keys(numbers: Ints) -> Ints:
 def _recorded_crowds(table: ThroughputTable, numbers: dict[Workload, int]) -> dict[int, Ints]:
     """Keys of the sets of three or more present workloads that were observed, by size."""
     by_size: dict[int, list[list[int]]] = {}
-    for entry in table:
-        crowd = (*entry.beside, entry.workload)
-        if 3 <= len(crowd) <= _LARGEST_KEY and all(name in numbers for name in crowd):
-            by_size.setdefault(len(crowd), []).append([numbers[name] for name in crowd])
+    for workload, number in numbers.items():
+        for beside in table.sets_of(workload):
+            if len(beside) < _LARGEST_KEY and all(name in numbers for name in beside):
+                row = [number, *(numbers[name] for name in beside)]
+                by_size.setdefault(len(row), []).append(row)
     return {
         size: np.unique(_crowd_keys(np.array(rows, dtype=np.int64)))
         for size, rows in by_size.items()
