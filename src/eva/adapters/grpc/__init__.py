@@ -1,0 +1,1 @@
+"""Master and worker over one gRPC stream: generated messages, translation, and a thin transport."""

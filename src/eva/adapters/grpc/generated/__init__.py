@@ -1,0 +1,1 @@
+"""What protoc makes of proto/; see `eva.adapters.grpc.regenerate`."""
