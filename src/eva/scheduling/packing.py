@@ -58,6 +58,11 @@ class _OnFamily:
             int(self.gpus[choice]), int(self.cpu_millis[choice]), int(self.memory_mib[choice])
         )
 
+    def same_as(self, other: _OnFamily) -> bool:
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in self.__slots__
+        )
+
     def fitting(self, candidates: Ints, room: Resources) -> Ints:
         return candidates[
             (self.gpus[candidates] <= room.gpus)
@@ -144,8 +149,11 @@ class Packer:
         return found
 
     def on(self, family: str) -> _OnFamily:
+        """The classes as they look on a family; families on which all look alike share one look."""
         if family not in self._families:
-            self._families[family] = self._describe(family)
+            look = self._describe(family)
+            alike = (known for known in self._families.values() if known.same_as(look))
+            self._families[family] = next(alike, look)
         return self._families[family]
 
     def classes_of(self, workload: Workload) -> list[int]:

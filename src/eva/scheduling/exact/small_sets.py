@@ -13,6 +13,7 @@ there is something left to gain after the doubt.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -135,10 +136,10 @@ class _Lister:
         alone = np.zeros(len(level), dtype=np.int64)
         best = np.full(len(level), np.iinfo(np.int64).min)
         speed = self._speeds(level)
-        for family in sorted({k.family for k in self.kinds}):
-            cheapest = self._cheapest_holding(level, family)
+        for families in self._looks():
+            cheapest = self._cheapest_holding(level, families)
             lines = np.flatnonzero(cheapest >= 0)
-            value, plain = self._values(level[lines], family, speed[lines])
+            value, plain = self._values(level[lines], families[0], speed[lines])
             net = value - self.prices[cheapest[lines]]
             better = net > best[lines]
             lines, value, plain, net = lines[better], value[better], plain[better], net[better]
@@ -146,13 +147,20 @@ class _Lister:
             best[lines] = net
         return kind, worth, alone
 
+    def _looks(self) -> list[list[str]]:
+        """Families, grouped by how the classes look on them: what is alike is judged once."""
+        looks: dict[int, list[str]] = {}
+        for family in sorted({kind.family for kind in self.kinds}):
+            looks.setdefault(id(self._packer.on(family)), []).append(family)
+        return list(looks.values())
+
     def dense(self, level: Ints) -> Ints:
         sets = np.zeros((len(level), len(self._stock)), dtype=np.int64)
         np.add.at(sets, (np.repeat(np.arange(len(level)), level.shape[1]), level.ravel()), 1)
         return sets
 
-    def _cheapest_holding(self, level: Ints, family: str) -> Ints:
-        known = self._packer.on(family)
+    def _cheapest_holding(self, level: Ints, families: Sequence[str]) -> Ints:
+        known = self._packer.on(families[0])
         runs = (known.gpus != CANNOT_RUN)[level].all(axis=1)
         totals = [
             np.where(runs, np.where(amount == CANNOT_RUN, 0, amount)[level].sum(axis=1), CANNOT_RUN)
@@ -160,7 +168,7 @@ class _Lister:
         ]
         cheapest = np.full(len(level), -1, dtype=np.int64)
         for position, kind in enumerate(self.kinds):  # dearest first: the last that fits stays
-            if kind.family == family:
+            if kind.family in families:
                 fits = np.all(
                     [t <= room for t, room in zip(totals, kind.capacity, strict=True)], axis=0
                 )
