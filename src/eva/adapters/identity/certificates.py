@@ -140,7 +140,7 @@ def _signed(
 def _builder(
     subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, now_ms: int
 ) -> x509.CertificateBuilder:
-    now = dt.fromtimestamp(now_ms / 1_000, tz=dt.UTC)
+    now = dt.datetime.fromtimestamp(now_ms / 1_000, tz=dt.UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
