@@ -22,7 +22,7 @@ QUICK_SEEDS = 5
 PROOF_MS = 2_000
 TRUST = 1.0  # the matrix is taken as it stands, unmeasured pairs at 0.95
 
-COLUMNS = ("cost", "mean / bound", "worst / bound", "mean ms", "worst ms", "time / alg. 1", "met")
+COLUMNS = ("policy", "mean / bound", "worst / bound", "mean ms", "worst ms", "time / alg. 1", "met")
 
 
 @dataclass(frozen=True, slots=True)

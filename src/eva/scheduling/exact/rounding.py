@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import highspy
 import numpy as np
+import numpy.typing as npt
 
 from eva.scheduling.exact.lp import Floats, Ints, PoolLp, Sense, model, quiet_solver
 
@@ -45,25 +46,29 @@ def dive(lp: PoolLp, costs: Floats, sets: Ints, need: Ints) -> Iterator[Rounded]
         relaxed = lp.solve()
         amounts = relaxed.amounts
         at_least = float(copies @ costs) + relaxed.objective
-        wanted = np.floor(amounts + _WHOLE).astype(np.int64)
+        wanted = np.zeros(len(sets), dtype=np.int64)
+        wanted[lp.columns] = np.floor(amounts + _WHOLE)
         if not wanted.any():
-            wanted = _one_copy(lp, sets, left, amounts)
-            if not wanted.any():
+            line = _one_more(lp, costs, sets, left, amounts)
+            if line is None:
                 return
-        np.add.at(copies, lp.columns, wanted)
-        left = np.maximum(left - wanted @ sets[lp.columns], 0)
+            wanted[line] = 1
+        copies += wanted
+        left = np.maximum(left - wanted @ sets, 0)
         yield Rounded(copies.copy(), left, at_least)
 
 
-def _one_copy(lp: PoolLp, sets: Ints, left: Ints, amounts: Floats) -> Ints:
-    """One copy of the set that is wanted most; of those that still fit, where that is asked."""
-    wanted = np.zeros(len(amounts), dtype=np.int64)
-    usable = amounts > _WHOLE
-    if lp.sense is Sense.PACK:
-        usable &= (sets[lp.columns] <= left).all(axis=1)
-    if usable.any():
-        wanted[int(np.where(usable, amounts, -1.0).argmax())] = 1
-    return wanted
+def _one_more(lp: PoolLp, costs: Floats, sets: Ints, left: Ints, amounts: Floats) -> int | None:
+    """The set that is wanted most; in packing of those that fit, and else the best that fits."""
+    wanted: npt.NDArray[np.bool_] = amounts > _WHOLE
+    if lp.sense is Sense.COVER:
+        return int(lp.columns[amounts.argmax()]) if wanted.any() else None
+    fits = np.asarray((sets <= left).all(axis=1))
+    wanted = wanted & fits[lp.columns]
+    if wanted.any():
+        return int(lp.columns[np.where(wanted, amounts, -1.0).argmax()])
+    gains = np.where(fits, -costs, 0.0)
+    return int(gains.argmax()) if gains.max() > 0 else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

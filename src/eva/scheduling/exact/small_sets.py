@@ -13,6 +13,7 @@ there is something left to gain after the doubt.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -202,8 +203,7 @@ class _Lister:
 
 
 def _members(row: Ints) -> Members:
-    classes, counts = np.unique(row, return_counts=True)
-    return tuple(zip(classes.tolist(), counts.tolist(), strict=True))
+    return tuple(sorted(Counter(row.tolist()).items()))
 
 
 def _number_workloads(packer: Packer) -> dict[Workload, int]:

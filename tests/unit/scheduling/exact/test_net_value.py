@@ -91,7 +91,9 @@ def test_listed_sets_are_valued_as_everything_else_values_them() -> None:
         if random.random() < 0.2
     ]
     known = situation(tasks, PAPER, measured().record(triples), Valuation())
-    listed = list_small_sets(known.packer, PAPER, full_stock(known.classes), 3)
+    stock = np.minimum(full_stock(known.classes), 2)
+    listed = list_small_sets(known.packer, PAPER, stock, 3)
+    assert (listed.sets <= stock).all()
     for line in range(0, len(listed.sets), 7):
         pattern = listed.pattern(line, 1)
         exact = known.packer.value(pattern.type.family, pattern.members)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from eva.model.catalog import Catalog
 from eva.model.colocation import Entry, ThroughputTable
 from eva.model.ids import Workload
+from eva.model.jobs import StandaloneThroughput
 from eva.scheduling.exact import rounding
 from eva.scheduling.exact.bounds import lower_bound, needs_of
 from eva.scheduling.exact.choose import cost_of
@@ -117,6 +120,16 @@ def test_cost_alone_would_pile_up_what_the_guard_keeps_apart() -> None:
     seen = snapshot(task("one", spec("a")), task("two", spec("b")), table=slow)
     assert shape(COST.plan(seen)) == [(None, "m", ("one", "two"))]
     assert shape(OptimalPolicy().plan(seen)) == [(None, "s", ("one",)), (None, "s", ("two",))]
+
+
+def test_a_cheap_type_on_which_tasks_crawl_is_no_bargain() -> None:
+    """At half the speed, 60 an hour is 120 an hour's work; the task's own price is 100."""
+    fast = replace(LARGE, name="fast", family="fast", hourly_micros=100)
+    slow = replace(LARGE, name="slow", family="slow", hourly_micros=60)
+    speeds = StandaloneThroughput(None, (("fast", 1.0), ("slow", 0.5)))
+    crawling = replace(spec("a", cpus=16), throughput=speeds)
+    seen = snapshot(task("one", crawling), catalog=Catalog("two", (fast, slow)))
+    assert shape(COST.plan(seen)) == [(None, "fast", ("one",))]
 
 
 def test_decision_states_cost_and_bound() -> None:
