@@ -41,7 +41,8 @@ def measure(*, quick: bool) -> Iterator[Table]:
         yield cost_quality(catalog, 200, AT_200, quick=quick)
         yield cost_quality(catalog, 1_000, AT_1000, quick=quick)
         yield cost_quality(catalog, 5_000, AT_1000, quick=quick)
-    yield net_value_quality(paper, quick=quick)
+    for catalog in (paper, physical):
+        yield net_value_quality(catalog, quick=quick)
 
 
 def main() -> None:

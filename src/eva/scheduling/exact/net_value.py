@@ -12,6 +12,7 @@ a price per task such that no set contributes more than its tasks' prices.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,12 +27,16 @@ from eva.scheduling.exact.choose import Columns, best_of, cost_of, net_value_of
 from eva.scheduling.exact.covering import Answer
 from eva.scheduling.exact.lp import Ints, PoolLp, Sense
 from eva.scheduling.exact.patterns import Need
-from eva.scheduling.exact.rounding import Rounded
+from eva.scheduling.exact.rounding import Rounded, whole_numbers
 from eva.scheduling.exact.small_sets import SmallSets, doubting, list_small_sets
 from eva.scheduling.packing import Packer, Pattern, pack
 from eva.scheduling.reconfiguration import full_reconfiguration
 from eva.scheduling.situation import assess
 from eva.scheduling.valuation import QUANTA_PER_MICRO, Valuation
+
+SOLVER_MS = 100
+_MOST_LINES = 2_000
+_PROOF_GAP = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,7 @@ def greatest_net_value(
     stock: Ints,
     doubt: float = 2.0,
     most_tasks: int = 4,
+    solver_ms: int = SOLVER_MS,
 ) -> NetValueAnswer:
     """Disjoint sets from `stock` of the greatest worth less cost, and the bound on it."""
     cautious = doubting(packer, doubt)
@@ -101,14 +107,16 @@ def greatest_net_value(
     listed, gains = listed.pick(lines), gains[lines]
     columns = _packing_columns(listed, gains, stock)
     bound = _bound(columns, gains, complete=listed.complete)
-    patterns = best_of(
-        columns,
-        pack(cautious, catalog, stock),
-        _Finisher(cautious, catalog, listed),
-        lambda found: -(net_value_of(found) // QUANTA_PER_MICRO),
-        -bound.hourly_micros,
-    )
-    return NetValueAnswer(patterns, net_value_of(patterns) // QUANTA_PER_MICRO, bound)
+    finish = _Finisher(cautious, catalog, listed)
+
+    def objective(found: Sequence[Pattern]) -> int:
+        return -(net_value_of(found) // QUANTA_PER_MICRO)
+
+    held = pack(cautious, catalog, stock)
+    held = best_of(columns, held, finish, objective, -bound.hourly_micros)
+    if objective(held) > -bound.hourly_micros:
+        held = min(held, _by_program(columns, finish, held, solver_ms), key=objective)
+    return NetValueAnswer(held, net_value_of(held) // QUANTA_PER_MICRO, bound)
 
 
 def guarded_least_cost(
@@ -138,15 +146,36 @@ def guarded_least_cost(
         group.price.hourly_micros * int(count)
         for group, count in zip(packer.classes, stock, strict=True)
     )
+    columns, finish = _packing_columns(listed, gains, stock), _Finisher(cautious, catalog, listed)
     patterns = best_of(
-        _packing_columns(listed, gains, stock),
+        columns,
         pack(cautious, catalog, stock),
-        _Finisher(cautious, catalog, listed),
+        finish,
         lambda found: cost_of(found) - all_alone,
         bound - all_alone,
     )
+    if cost_of(patterns) > bound:
+        patterns = min(patterns, _by_program(columns, finish, patterns, SOLVER_MS), key=cost_of)
     cost = cost_of(patterns)
     return Answer(patterns, cost, min(bound, cost), proven=cost <= bound)
+
+
+def _by_program(
+    columns: Columns, finish: _Finisher, held: list[Pattern], solver_ms: int
+) -> list[Pattern]:
+    """The same choice by the integer program, where its lines are few; `held` without an answer.
+
+    For fifty tasks rounding matters, and the program takes some 10 ms. Its limit is wall-clock and
+    there for the day on which it takes longer.
+    """
+    if not 0 < len(columns.costs) <= _MOST_LINES or not solver_ms:
+        return held
+    proof = whole_numbers(
+        columns.costs, columns.sets, columns.need, columns.sense, solver_ms, _PROOF_GAP
+    )
+    if proof.copies is None:
+        return held
+    return finish(Rounded(proof.copies, columns.need - proof.copies @ columns.sets))
 
 
 def _packing_columns(listed: SmallSets, gains: Ints, stock: Ints) -> Columns:
