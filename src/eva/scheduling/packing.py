@@ -278,6 +278,8 @@ def pack(packer: Packer, catalog: Catalog, stock: Ints) -> list[Pattern]:
     left = stock.copy()
     patterns: list[Pattern] = []
     for kind in catalog:
+        if not left.any():
+            break
         candidates = packer.hostable(kind)
         while True:
             candidates = candidates[left[candidates] > 0]

@@ -13,24 +13,23 @@ there is something left to gain after the doubt.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from eva.model.catalog import Catalog, InstanceType
-from eva.model.colocation import ThroughputTable
+from eva.model.colocation import Neighbours, ThroughputTable
 from eva.model.ids import Workload
 from eva.scheduling.exact.lp import Floats, Ints
 from eva.scheduling.exact.patterns import undominated
-from eva.scheduling.packing import CANNOT_RUN, Members, Packer, Pattern
+from eva.scheduling.packing import CANNOT_RUN, Packer, Pattern
 from eva.scheduling.valuation import QUANTA_PER_MICRO
 
 MOST_SETS = 10_000  # per level; beyond that only the best are kept
 MOST_GROWN = 200_000  # sets looked at per level; beyond that only the best are grown
-_KEY_BASE = 1 << 15  # workloads that a key can tell apart
-_LARGEST_KEY = 4  # tasks whose workloads fit one 64-bit key
+_LARGEST_CROWD = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +114,7 @@ class _Lister:
         self._workload = np.array(
             [numbers[group.spec.workload] for group in packer.classes], dtype=np.int64
         )
-        self._recorded = _recorded_crowds(packer.table, numbers)
+        self._recorded = _Recorded(packer.table, numbers)
 
     def grow(self, level: Ints) -> Ints:
         """Every set of `level` with one more task, of its last class or a later one."""
@@ -183,6 +182,8 @@ class _Lister:
             for j in range(level.shape[1]):
                 if i != j:
                     speed[:, i] *= self._packer.pairs[workload[:, i], workload[:, j]]
+        if level.shape[1] > 2 and self._packer.valuation.interference:
+            self._recorded.overrule(self._workload[level], speed)
         return speed
 
     def _values(self, level: Ints, family: str, speed: Floats) -> tuple[Ints, Ints]:
@@ -190,20 +191,7 @@ class _Lister:
         alone = known.alone[level]
         value = (alone - (1.0 - speed) * known.stake[level]).sum(axis=1)
         worth = np.floor(np.rint(value * QUANTA_PER_MICRO) / QUANTA_PER_MICRO).astype(np.int64)
-        self._correct_recorded(level, family, worth)
         return worth, alone.sum(axis=1).astype(np.int64)
-
-    def _correct_recorded(self, level: Ints, family: str, worth: Ints) -> None:
-        """Where the very set has been observed, its record replaces the pairwise estimate."""
-        recorded = self._recorded.get(level.shape[1])
-        if recorded is None or not self._packer.valuation.interference:
-            return
-        for line in np.flatnonzero(np.isin(_crowd_keys(self._workload[level]), recorded)):
-            worth[line] = self._packer.value(family, _members(level[line])) // QUANTA_PER_MICRO
-
-
-def _members(row: Ints) -> Members:
-    return tuple(sorted(Counter(row.tolist()).items()))
 
 
 def _number_workloads(packer: Packer) -> dict[Workload, int]:
@@ -211,26 +199,50 @@ def _number_workloads(packer: Packer) -> dict[Workload, int]:
     return {name: number for number, name in enumerate(names)}
 
 
-def _crowd_keys(numbers: Ints) -> Ints:
-    """One integer per line that is equal exactly where the workloads are, in whatever order."""
-    keys = np.zeros(len(numbers), dtype=np.int64)
-    for column in np.sort(numbers, axis=1).T:
-        keys = keys * _KEY_BASE + column
-    return keys
+class _Recorded:
+    """The sets of three or more present workloads that were observed, as sorted integer keys.
+
+    A key is the crowd in ascending order, then the workload whose throughput it is about. With
+    more than some 6,000 workloads keys would not fit, and pairwise estimates are all there is.
+    """
+
+    def __init__(self, table: ThroughputTable, numbers: dict[Workload, int]) -> None:
+        self._base = len(numbers) + 1
+        present = frozenset(numbers) if self._base**5 < 1 << 63 else frozenset()
+        rows: list[tuple[int, float]] = []
+        for workload, number in numbers.items():
+            for beside, throughput in table.sets_of(workload).items():
+                if len(beside) < _LARGEST_CROWD and _distinct(beside) <= present:
+                    crowd = sorted([number, *(numbers[name] for name in beside)])
+                    rows.append((self._key([*crowd, number]), throughput))
+        rows.sort()
+        self._keys = np.array([key for key, _ in rows], dtype=np.int64)
+        self._throughputs = np.array([throughput for _, throughput in rows])
+
+    def overrule(self, workload: Ints, speed: Floats) -> None:
+        """Where the very set of a line has been observed, its record replaces the estimate."""
+        if not len(self._keys):
+            return
+        crowd = np.zeros(len(workload), dtype=np.int64)
+        for column in np.sort(workload, axis=1).T:
+            crowd = crowd * self._base + column + 1
+        for i in range(workload.shape[1]):
+            keys = crowd * self._base + workload[:, i] + 1
+            found = np.searchsorted(self._keys, keys)
+            found[found == len(self._keys)] = 0
+            known = self._keys[found] == keys
+            speed[known, i] = self._throughputs[found[known]]
+
+    def _key(self, numbers: Sequence[int]) -> int:
+        key = 0
+        for number in numbers:  # from one, so that crowds of different sizes never share a key
+            key = key * self._base + number + 1
+        return key
 
 
-def _recorded_crowds(table: ThroughputTable, numbers: dict[Workload, int]) -> dict[int, Ints]:
-    """Keys of the sets of three or more present workloads that were observed, by size."""
-    by_size: dict[int, list[list[int]]] = {}
-    for workload, number in numbers.items():
-        for beside in table.sets_of(workload):
-            if len(beside) < _LARGEST_KEY and all(name in numbers for name in beside):
-                row = [number, *(numbers[name] for name in beside)]
-                by_size.setdefault(len(row), []).append(row)
-    return {
-        size: np.unique(_crowd_keys(np.array(rows, dtype=np.int64)))
-        for size, rows in by_size.items()
-    }
+@lru_cache(maxsize=1 << 16)
+def _distinct(beside: Neighbours) -> frozenset[Workload]:
+    return frozenset(beside)
 
 
 def _join(
