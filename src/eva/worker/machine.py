@@ -43,7 +43,7 @@ class LocalCopy:
 
     order: StartOrder
     ordered_ms: int
-    devices: Devices = Devices()
+    devices: Devices = field(default_factory=Devices)
     phase: Phase = Phase.STARTING
     attempt: int = 0
     asked_ms: int | None = None  # the checkpoint at hand, or the last that a signal asked for
