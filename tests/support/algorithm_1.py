@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from eva.model.catalog import Catalog, InstanceType
 from eva.model.colocation import ThroughputTable, neighbours
 from eva.model.resources import total
 from eva.model.snapshot import TaskView
+from eva.scheduling.packing import alignment
 from eva.scheduling.reservation_price import price_book
 from eva.scheduling.valuation import Valuation, quanta
 
@@ -36,7 +39,13 @@ def full_reconfiguration(
                 ]
                 if not options:
                     break
-                best = max(options, key=lambda task: worth.of([*chosen, task], kind))
+                best = max(
+                    options,
+                    key=lambda task: (
+                        worth.of([*chosen, task], kind),
+                        _alignment(task, chosen, kind),
+                    ),
+                )
                 if chosen and worth.of([*chosen, best], kind) <= worth.of(chosen, kind):
                     break
                 chosen.append(best)
@@ -88,6 +97,15 @@ class _Worth:
     def _price(self, task: TaskView) -> int:
         price = self._book.price(task.spec)
         return 0 if price is None else price.hourly_micros
+
+
+def _alignment(task: TaskView, chosen: Sequence[TaskView], kind: InstanceType) -> int:
+    """Among equals, the task shaped most like the room that is left."""
+    present = [d for d in (other.spec.demand.on(kind.family) for other in chosen) if d is not None]
+    demand = task.spec.demand.on(kind.family)
+    assert demand is not None
+    columns = [np.array([amount], dtype=np.int64) for amount in demand]
+    return int(alignment(columns, kind.capacity.minus(total(present)))[0])
 
 
 def _fits(chosen: Sequence[TaskView], kind: InstanceType) -> bool:

@@ -191,6 +191,19 @@ class Packer:
         return float(self.valuation.at_stake_micros(group, family))
 
 
+def alignment(demands: Sequence[Ints], room: Resources) -> Ints:
+    """How far each demand has the shape of `room`: the cosine between the two, in whole steps.
+
+    Shares of what is left are compared, so that no resource is used up while another lies idle.
+    Steps are coarse enough that the last bits of a float cannot decide.
+    """
+    shares = np.array([amounts / max(1, left) for amounts, left in zip(demands, room, strict=True)])
+    length = np.sqrt((shares * shares).sum(axis=0))
+    cosine = shares.sum(axis=0) / np.maximum(length, np.finfo(np.float64).tiny)
+    steps: Ints = np.rint(cosine * (1 << 20)).astype(np.int64)
+    return steps
+
+
 class _Filling:
     """One instance while it is being filled: its room, its members and how fast each would run."""
 
@@ -222,8 +235,16 @@ class _Filling:
         values = np.rint(worth * QUANTA_PER_MICRO)
         if self.counts and packer.valuation.interference:
             self._correct_recorded(candidates, values)
-        position = int(values.argmax())
+        position = self._best_aligned(candidates, np.flatnonzero(values == values.max()))
         return int(candidates[position]), int(values[position])
+
+    def _best_aligned(self, candidates: Ints, tied: Ints) -> int:
+        """Of equally good candidates, the one shaped most like the room that is left."""
+        if len(tied) == 1:
+            return int(tied[0])
+        family, choices = self.family, candidates[tied]
+        demands = (family.gpus[choices], family.cpu_millis[choices], family.memory_mib[choices])
+        return int(tied[alignment(demands, self.room).argmax()])
 
     def add(self, choice: int, value: int) -> None:
         self._admit(choice)

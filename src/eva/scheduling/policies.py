@@ -10,6 +10,7 @@ from eva.scheduling.baselines.owl import Owl
 from eva.scheduling.baselines.stratus import Stratus
 from eva.scheduling.baselines.synergy import Synergy
 from eva.scheduling.eva import PUBLISHED, EvaPolicy, Reconfiguration
+from eva.scheduling.exact.ilp import IlpPolicy
 from eva.scheduling.exact.net_value import NetValuePolicy
 from eva.scheduling.exact.optimal import OptimalPolicy
 from eva.scheduling.policy import SchedulingPolicy
@@ -30,6 +31,7 @@ _MAKERS: dict[str, Callable[[], SchedulingPolicy]] = {
     "owl": Owl,
     "optimal": OptimalPolicy,
     "net-value": NetValuePolicy,
+    "ilp": IlpPolicy,
 }
 
 POLICY_NAMES: tuple[str, ...] = tuple(_MAKERS)

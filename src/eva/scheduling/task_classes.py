@@ -4,8 +4,8 @@ Two tasks are of one class when they have equal specs (workload, demand, speed, 
 jobs are worth the same. Algorithm 1 then works on classes and counts, and its cost does not grow
 with the number of tasks.
 
-Classes come in the order in which ties are broken everywhere: higher reservation price first, then
-larger demand, then workload name, then first task id.
+Classes come in the order in which remaining ties are broken everywhere: higher reservation price
+first, then larger demand, then workload name, then first task id.
 """
 
 from __future__ import annotations
