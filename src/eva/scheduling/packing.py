@@ -148,6 +148,10 @@ class Packer:
             self._hostable[kind.name] = found
         return found
 
+    def most_worth(self, kind: InstanceType, stock: Ints, candidates: Ints) -> float:
+        """What no set of the candidates can exceed on `kind`, in micro-dollars: all of them."""
+        return float(self.on(kind.family).alone[candidates] @ stock[candidates])
+
     def on(self, family: str) -> _OnFamily:
         """The classes as they look on a family; families on which all look alike share one look."""
         if family not in self._families:
@@ -304,6 +308,8 @@ def pack(packer: Packer, catalog: Catalog, stock: Ints) -> list[Pattern]:
         candidates = packer.hostable(kind)
         while True:
             candidates = candidates[left[candidates] > 0]
+            if packer.most_worth(kind, left, candidates) < kind.hourly_micros:
+                break
             members, value = packer.fill(kind, left, candidates)
             if not members or value < kind.hourly_micros * QUANTA_PER_MICRO:
                 break
