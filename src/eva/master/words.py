@@ -194,3 +194,7 @@ class TokenOut(Word):
 class LogLine(Word):
     task: str
     text: str
+
+
+class WorkdirStored(Word):
+    digest: str

@@ -26,7 +26,7 @@ from eva.control.invariants import check_touched
 from eva.master.clock import Clock
 from eva.master.definitions import Definition
 from eva.master.memory import Memory
-from eva.model.errors import EvaError, OperatorError
+from eva.model.errors import EvaError
 from eva.ports.journal import (
     Appended,
     Entry,
@@ -102,7 +102,13 @@ class Writer:
                 while self._waiting:
                     batch = list(islice(self._waiting, MOST_AT_ONCE))
                     del self._waiting[: len(batch)]
-                    if not await self._write(batch):
+                    written = False
+                    try:
+                        written = await self._write(batch)
+                    except BaseException:
+                        self._waiting[:0] = batch  # for nobody is to wait for an answer for ever
+                        raise
+                    if not written:
                         await asyncio.sleep(self.retry_s)
         finally:
             for post in self._waiting:
@@ -166,7 +172,3 @@ class Writer:
 
 def _future() -> asyncio.Future[Appended]:
     return asyncio.get_running_loop().create_future()
-
-
-class MasterEndedError(OperatorError):
-    """This master stopped acting; its place may have been taken."""

@@ -1,0 +1,319 @@
+"""The HTTP API, `/api/v1`: parse, ask the master, put into words.
+
+Everything but health is behind a token. Errors are one JSON shape, with a status by what the
+reader can do about them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Header, Query, Request
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
+
+from eva import __version__
+from eva.adapters import workdir_archive
+from eva.control.state import JobRecord
+from eva.inputs.problems import did_you_mean
+from eva.master import explain, metrics, views
+from eva.master.logs import lines
+from eva.master.service import Master
+from eva.master.submission import KeyReusedError, known_jobs
+from eva.master.tokens import UnauthorisedError
+from eva.master.words import (
+    API,
+    Cluster,
+    DecisionOut,
+    EventOut,
+    Explanation,
+    Fault,
+    InstanceOut,
+    JobOut,
+    Preview,
+    Submission,
+    Submitted,
+    TokenOut,
+    WorkdirStored,
+)
+from eva.model.errors import CapacityError, EvaError, InputError, TryAgainError
+from eva.model.ids import JobId, TaskId, task_id
+from eva.ports.journal import JournalFullError
+from eva.ports.storage import WorkdirDigest
+from eva.scheduling.valuation import Valuation
+
+MOST_WORKDIR_BYTES = 512 * 1024 * 1024
+_PREVIEW = JobId("this job")
+
+
+class NoSuchThingError(EvaError):
+    """No job, task or instance of this name."""
+
+    exit_code = 2
+
+
+class ClosingError(EvaError):
+    """The cluster is being shut down."""
+
+
+_STATUS: tuple[tuple[type[EvaError], int], ...] = (
+    (UnauthorisedError, 401),
+    (NoSuchThingError, 404),
+    (KeyReusedError, 409),
+    (ClosingError, 409),
+    (JournalFullError, 507),
+    (InputError, 400),
+    (TryAgainError, 503),
+    (CapacityError, 503),
+)
+
+
+def make_api(master: Master, on_shutdown: Callable[[bool], None]) -> FastAPI:
+    """`on_shutdown(cancel_jobs)` is called when a user asks for the end of this master."""
+    app = FastAPI(title="Eva", version=__version__, docs_url=f"{API}/docs",
+                  openapi_url=f"{API}/openapi.json", redoc_url=None)  # fmt: skip
+    app.state.master = master
+    app.state.on_shutdown = on_shutdown
+    app.add_exception_handler(EvaError, _answer_error)
+    for path, method, handler, model in _ROUTES:
+        app.add_api_route(f"{API}{path}", handler, methods=[method], response_model=model)
+    app.add_api_route("/metrics", _metrics, methods=["GET"], response_model=None)
+    return app
+
+
+def _answer_error(_request: Request, error: Exception) -> JSONResponse:
+    status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+    problems = error.problems if isinstance(error, InputError) else ()
+    fault = Fault(
+        kind=type(error).__name__,
+        message=str(error),
+        problems=[[problem.where, problem.message] for problem in problems],
+    )
+    return JSONResponse(fault.model_dump(), status_code=status)
+
+
+def _master(request: Request) -> Master:
+    master: Master = request.app.state.master
+    return master
+
+
+def _user(request: Request, authorization: Annotated[str | None, Header()] = None) -> str:
+    token = None
+    if authorization is not None:
+        scheme, _, given = authorization.partition(" ")
+        token = given.strip() if scheme.lower() == "bearer" else None
+    return _master(request).tokens.owner(token)
+
+
+MasterOf = Annotated[Master, Depends(_master)]
+User = Annotated[str, Depends(_user)]
+
+
+async def _health(master: MasterOf) -> dict[str, Any]:
+    return {"cluster": master.settings.cluster, "version": __version__, "closing": master.closing}
+
+
+async def _cluster(master: MasterOf, _user: User) -> Cluster:
+    state, settings, now_ms = master.state, master.settings, master.clock()
+    return Cluster(
+        cluster=settings.cluster,
+        version=__version__,
+        policy=settings.policy,
+        catalog=master.around.catalog.name,
+        now_ms=now_ms,
+        round=state.round,
+        period_ms=settings.round_ms,
+        live_jobs=len(state.jobs),
+        ended_jobs=len(state.records),
+        instances=len(state.instances),
+        hourly_micros=sum(i.type.hourly_micros for i in state.instances.values()),
+        bill_micros=state.ledger.bill_micros(now_ms),
+        migrations=state.migrations,
+        full_reconfigurations=state.full_reconfigurations,
+    )
+
+
+# Jobs
+
+
+async def _submit(master: MasterOf, user: User, submission: Submission) -> Submitted:
+    if master.closing:
+        raise ClosingError("the cluster is being shut down and takes no jobs: start it again")
+    return await master.desk.submit(submission, user)
+
+
+async def _preview(master: MasterOf, _user: User, submission: Submission) -> Preview:
+    _, spec = master.desk.read(submission)
+    now = master.memory.controller.scheduler.snapshot(master.clock())
+    following = explain.snapshot_with(now, _PREVIEW, spec)
+    before = await master.planner.plan(now)
+    after = await master.planner.plan(following)
+    return explain.preview(_PREVIEW, before, after, following)
+
+
+async def _workdir(master: MasterOf, _user: User, request: Request) -> WorkdirStored:
+    """The body is a plain tar, as `eva submit` makes it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        with tempfile.TemporaryFile(dir=scratch) as body:
+            size = 0
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > MOST_WORKDIR_BYTES:
+                    raise InputError.single(
+                        "workdir",
+                        f"is larger than {MOST_WORKDIR_BYTES >> 20} MiB: put data into "
+                        "the job's storage instead",
+                    )
+                body.write(chunk)
+            digest = await asyncio.to_thread(workdir_archive.digest_of, body)
+            folder = Path(scratch) / "workdir"
+            await asyncio.to_thread(workdir_archive.unpack, body, WorkdirDigest(digest), folder)
+        stored = await asyncio.to_thread(master.around.storage.stage_workdir, folder)
+    return WorkdirStored(digest=stored)
+
+
+async def _jobs(
+    master: MasterOf, _user: User, *, ended: Annotated[bool, Query()] = False
+) -> list[JobOut]:
+    over = [views.ended_job(record) for record in master.state.records.values()] if ended else []
+    return over + [views.live_job(job) for job in master.state.jobs.values()]
+
+
+async def _job(master: MasterOf, _user: User, job: str) -> JobOut:
+    return _find(master, job)
+
+
+async def _cancel(master: MasterOf, _user: User, job: str) -> JobOut:
+    _find(master, job)
+    await master.cancel(JobId(job))
+    return _find(master, job)
+
+
+async def _logs(
+    master: MasterOf, _user: User, job: str, *, follow: Annotated[bool, Query()] = False
+) -> StreamingResponse:
+    """Lines of JSON, `{"task": ..., "text": ...}`; of one task where `job` names one."""
+    state = master.state
+    owner, _, index = job.rpartition(".")
+    single = index.isdecimal() and JobId(owner) in {*state.jobs, *state.records}
+    name = JobId(owner if single else job)
+    _find(master, name)
+    live = state.jobs.get(name)
+    tasks = (
+        [TaskId(job)]
+        if single
+        else _task_names(master, name, None if live is None else len(live.tasks))
+    )
+
+    async def stream() -> AsyncIterator[str]:
+        def over() -> bool:
+            return name not in state.jobs or master.closing
+
+        async for task, text in lines(master.logs, tasks, follow=follow, is_over=over):
+            yield json.dumps({"task": task, "text": text}) + "\n"
+
+    return StreamingResponse(stream(), media_type="application/x-ndjson")
+
+
+def _task_names(master: Master, job: JobId, count: int | None) -> list[TaskId]:
+    """A job that is over left no list of its tasks, but their output."""
+    if count is None:
+        count = len({p.name.split(".log")[0].rpartition(".")[0] for p in master.logs.files(job)})
+    return [task_id(job, index) for index in range(count)]
+
+
+def _find(master: Master, job: str) -> JobOut:
+    state = master.state
+    live = state.jobs.get(JobId(job))
+    if live is not None:
+        return views.live_job(live)
+    record: JobRecord | None = state.records.get(JobId(job))
+    if record is None:
+        hint = did_you_mean(job, known_jobs(master.memory))
+        raise NoSuchThingError(f"there is no job {job!r}{hint}; see: eva queue --all")
+    return views.ended_job(record)
+
+
+# The cluster
+
+
+async def _instances(
+    master: MasterOf, _user: User, *, ended: Annotated[bool, Query()] = False
+) -> list[InstanceOut]:
+    return views.instances(master.state, master.clock(), ended=ended)
+
+
+async def _explain(master: MasterOf, _user: User, subject: str) -> Explanation:
+    snapshot = master.memory.controller.scheduler.snapshot(master.clock())
+    found = explain.explain(master.state, snapshot, Valuation(), master.history, subject)
+    if found is None:
+        state = master.state
+        hint = did_you_mean(subject, (*known_jobs(master.memory), *state.tasks, *state.instances))
+        raise NoSuchThingError(f"there is no job, task or live instance {subject!r}{hint}")
+    return found
+
+
+async def _decisions(
+    master: MasterOf, _user: User, *, changes: Annotated[bool, Query()] = False
+) -> list[DecisionOut]:
+    """The newest decisions, oldest first; `changes` leaves out those that changed nothing."""
+    kept = master.history.decisions
+    return [views.decision(each) for each in kept if each.changed_anything or not changes]
+
+
+async def _events(
+    master: MasterOf, _user: User, *, after: Annotated[int, Query(ge=0)] = 0
+) -> list[EventOut]:
+    return [views.event(each) for each in master.history.events if each.number > after]
+
+
+async def _tokens(master: MasterOf, _user: User) -> list[TokenOut]:
+    return [TokenOut(name=name, made_ms=made_ms) for name, made_ms in master.tokens.names()]
+
+
+async def _make_token(master: MasterOf, _user: User, name: str) -> TokenOut:
+    token = await asyncio.to_thread(master.tokens.make, name)
+    return TokenOut(name=name, made_ms=master.clock(), token=token)
+
+
+async def _revoke_token(master: MasterOf, _user: User, name: str) -> dict[str, str]:
+    await asyncio.to_thread(master.tokens.revoke, name)
+    return {"revoked": name}
+
+
+async def _shutdown(
+    request: Request, master: MasterOf, _user: User, *, cancel: Annotated[bool, Query()] = False
+) -> dict[str, Any]:
+    """With `cancel` all jobs are cancelled and all instances terminated before it is over."""
+    master.closing = cancel
+    request.app.state.on_shutdown(cancel)
+    return {"closing": True, "live_jobs": len(master.state.jobs)}
+
+
+async def _metrics(master: MasterOf, _user: User) -> PlainTextResponse:
+    return PlainTextResponse(metrics.text(master), media_type=metrics.CONTENT_TYPE)
+
+
+_ROUTES: tuple[tuple[str, str, Callable[..., Any], Any], ...] = (
+    ("/health", "GET", _health, dict[str, Any]),
+    ("/cluster", "GET", _cluster, Cluster),
+    ("/jobs", "POST", _submit, Submitted),
+    ("/jobs", "GET", _jobs, list[JobOut]),
+    ("/preview", "POST", _preview, Preview),
+    ("/workdirs", "POST", _workdir, WorkdirStored),
+    ("/jobs/{job}", "GET", _job, JobOut),
+    ("/jobs/{job}/cancel", "POST", _cancel, JobOut),
+    ("/jobs/{job}/logs", "GET", _logs, None),
+    ("/instances", "GET", _instances, list[InstanceOut]),
+    ("/explain/{subject}", "GET", _explain, Explanation),
+    ("/decisions", "GET", _decisions, list[DecisionOut]),
+    ("/events", "GET", _events, list[EventOut]),
+    ("/tokens", "GET", _tokens, list[TokenOut]),
+    ("/tokens/{name}", "POST", _make_token, TokenOut),
+    ("/tokens/{name}", "DELETE", _revoke_token, dict[str, str]),
+    ("/shutdown", "POST", _shutdown, dict[str, Any]),
+)
