@@ -126,12 +126,12 @@ class Machine:
             for _, copy in sorted(self.copies.items())
         )
 
-    def next_deadline_ms(self) -> int:
-        """When to tick next, whatever else happens."""
+    def next_deadline_ms(self) -> int | None:
+        """When to tick next, if nothing else happens before; None: not at all."""
         deadlines = [c.deadline_ms for c in self.copies.values() if c.deadline_ms is not None]
         if self.winding_up is None:
             deadlines.append(self.heard_ms + self.dead_man_ms)
-        return min(deadlines, default=self.heard_ms + self.dead_man_ms)
+        return min(deadlines, default=None)
 
     # Orders
 

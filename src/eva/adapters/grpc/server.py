@@ -38,12 +38,17 @@ TOKEN_REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where to listen, and under which name workers find us. Port 0 takes any free one."""
+    """Where to listen, and under which name workers find us. Port 0 takes any free one.
+
+    `storage` (a URL or a path that every instance sees) and `runtime` are what workers are to use.
+    """
 
     bind: str = "127.0.0.1"
     port: int = 0
     join_port: int = 0
     advertise: str = "127.0.0.1"
+    storage: str = ""
+    runtime: str = "process"
 
 
 class GrpcWorkers:
@@ -163,6 +168,8 @@ class GrpcWorkers:
             f"{host}:{self.join_port}",
             self._authority.certificate_pem.decode(),
             self._authority.issue_token(instance, self._clock()),
+            self._where.storage,
+            self._where.runtime,
         ).encode()
 
     async def logs(

@@ -20,7 +20,10 @@ _PREFIX = "eva1."
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """`join_address` is for exchanging the token, `address` for everything after."""
+    """`join_address` is for exchanging the token, `address` for everything after.
+
+    `storage` and `runtime` are what all instances of the cluster use, as `eva serve` was told.
+    """
 
     cluster: str
     instance: InstanceId
@@ -28,6 +31,8 @@ class Bootstrap:
     join_address: str
     authority_pem: str
     token: str = field(repr=False)
+    storage: str = ""
+    runtime: str = "process"
 
     def encode(self) -> str:
         text = json.dumps(asdict(self), separators=(",", ":"))

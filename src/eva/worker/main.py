@@ -1,0 +1,185 @@
+"""`eva worker`: one per instance, started at boot and again whenever it ends with an error.
+
+Everything that is the cluster's comes in the bootstrap; the command line says what is this
+machine's. Exit code 0 means that the instance has served its time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eva import __version__
+from eva.adapters.grpc.dial import RefusedByMasterError
+from eva.adapters.identity.bootstrap import Bootstrap, decode_bootstrap
+from eva.adapters.process.runtime import ProcessRuntime
+from eva.adapters.stores import open_storage
+from eva.model.errors import EvaError, InputError
+from eva.model.resources import Resources
+from eva.ports.runtime import Home, TaskPhase, TaskRuntime
+from eva.worker.agent import Worker
+from eva.worker.devices import Inventory
+from eva.worker.identity import identify
+from eva.worker.machine import DEFAULT_DEAD_MAN_MS
+from eva.worker.machine_facts import real_inventory, virtual_inventory
+from eva.worker.settings import REDIAL_MS, WorkerSettings
+
+BOOTSTRAP_VARIABLE = "EVA_BOOTSTRAP"
+REFUSED_EXIT_CODE = 3  # the master will never have us: starting again is of no use
+_POWEROFF = ("systemctl", "poweroff")
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    bootstrap: Bootstrap
+    state: Path
+    inventory: Inventory
+    address: str
+    redial_ms: int
+    poweroff: bool
+    sweep: bool
+
+    @property
+    def gpus(self) -> frozenset[str] | None:
+        """Those that tasks may be given; None where they are only played."""
+        return frozenset(self.inventory.gpus) if self.inventory.cpus else None
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run a worker until it is done; the exit code."""
+    try:
+        options = _parse(argv)
+        work = _sweep(options) if options.sweep else _serve(options)
+        return asyncio.run(work)
+    except RefusedByMasterError as error:
+        sys.stderr.write(f"eva worker: {error}\n")
+        return REFUSED_EXIT_CODE
+    except EvaError as error:
+        sys.stderr.write(f"eva worker: {error}\n")
+        return error.exit_code
+
+
+def _parse(argv: Sequence[str]) -> _Options:
+    parser = argparse.ArgumentParser(prog="eva worker", description="Run tasks on this instance.")
+    add = parser.add_argument
+    add("--bootstrap-file", type=Path, help=f"holds the bootstrap, else ${BOOTSTRAP_VARIABLE}")
+    add("--state", type=Path, default=Path("/var/lib/eva-worker"), help="kept across restarts")
+    add("--capacity", help="GPUS,CPU_MILLIS,MEMORY_MIB as in the catalog; else what there is")
+    add("--virtual", action="store_true", help="account for the capacity without having it")
+    add("--address", default="127.0.0.1", help="where tasks on other instances reach this one")
+    add("--redial-ms", type=int, default=REDIAL_MS, help="between attempts to reach the master")
+    add("--poweroff", action="store_true", help="power the machine off when done")
+    add("--sweep", action="store_true", help="only stop and remove what is left of all tasks")
+    found = parser.parse_args(argv)
+    bootstrap = decode_bootstrap(_bootstrap_text(found.bootstrap_file))
+    capacity = None if found.capacity is None else _capacity(found.capacity)
+    if found.virtual and capacity is None:
+        raise InputError.single("--virtual", "needs --capacity: nothing else says how much")
+    if found.virtual and capacity is not None:
+        inventory = virtual_inventory(capacity, bootstrap.instance)
+    else:
+        inventory = real_inventory(capacity)
+    return _Options(
+        bootstrap,
+        found.state,
+        inventory,
+        found.address,
+        found.redial_ms,
+        found.poweroff,
+        found.sweep,
+    )
+
+
+def _bootstrap_text(path: Path | None) -> str:
+    if path is None:
+        return os.environ.get(BOOTSTRAP_VARIABLE, "")
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise InputError.single("--bootstrap-file", f"{path} cannot be read: {error}") from error
+
+
+def _capacity(text: str) -> Resources:
+    words = text.split(",")
+    if len(words) != 3 or not all(word.isascii() and word.isdigit() for word in words):
+        raise InputError.single(
+            "--capacity", f"{text!r} is not GPUS,CPU_MILLIS,MEMORY_MIB, such as 4,32000,249856"
+        )
+    return Resources(*map(int, words))
+
+
+def _runtime(options: _Options) -> TaskRuntime:
+    bootstrap = options.bootstrap
+    home = Home(bootstrap.cluster, bootstrap.instance)
+    if bootstrap.runtime == "process":
+        return ProcessRuntime(home, options.state / "tasks", options.gpus)
+    if bootstrap.runtime == "docker":
+        # Only here: the package is an extra, and takes a second to import.
+        from eva.adapters.docker.runtime import DockerRuntime  # noqa: PLC0415
+
+        return DockerRuntime(home, options.state / "tasks")
+    raise InputError.single(
+        "runtime", f"{bootstrap.runtime!r} is none that this worker knows: docker or process"
+    )
+
+
+async def _serve(options: _Options) -> int:
+    bootstrap, clock = options.bootstrap, wall_clock_ms
+    identity = await identify(
+        options.state, bootstrap, clock, DEFAULT_DEAD_MAN_MS, options.redial_ms
+    )
+    storage = open_storage(bootstrap.storage or str(options.state / "storage"))
+    await asyncio.to_thread(storage.check)
+    settings = WorkerSettings(
+        bootstrap,
+        options.state,
+        options.address,
+        options.inventory,
+        _runtime(options),
+        storage,
+        clock,
+        __version__,
+        options.redial_ms,
+    )
+    worker = asyncio.ensure_future(Worker(settings, identity).run())
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, worker.cancel)
+    with contextlib.suppress(asyncio.CancelledError):  # asked to end: tasks run on
+        reason = await worker
+        sys.stderr.write(f"eva worker: done here, {reason}\n")
+        if options.poweroff:
+            _power_off()
+        return 0
+    return 128 + signal.SIGTERM
+
+
+async def _sweep(options: _Options) -> int:
+    """End every task of this instance, without the master: for who takes the instance away."""
+    runtime = _runtime(options)
+    for status in await runtime.adopt():
+        if status.phase is not TaskPhase.ENDED:
+            await runtime.stop(status.ref, 0)
+        await runtime.remove(status.ref)
+    await runtime.close()
+    return 0
+
+
+def _power_off() -> None:
+    program = shutil.which(_POWEROFF[0])
+    if program is not None:
+        subprocess.run([program, *_POWEROFF[1:]], check=False)  # noqa: S603  a fixed command
+
+
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
