@@ -100,7 +100,12 @@ def _draw_lanes(
     handles = [Patch(color=colour[kind], label=kind) for kind in kinds]
     handles.append(Patch(color=_PAID, label="paid, no task"))
     axes.legend(
-        handles=handles, ncols=len(handles), loc="lower left", bbox_to_anchor=(0, 1), fontsize=8
+        handles=handles,
+        ncols=len(handles),
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        fontsize=8,
+        frameon=False,
     )
     axes.set_ylim(max(1, lanes.count), 0)
     axes.grid(visible=False)

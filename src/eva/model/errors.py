@@ -24,6 +24,10 @@ class InputError(EvaError):
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[tuple[Problem, ...]]]:
+        """Errors come home from other processes with their problems, not with their text."""
+        return type(self), (self.problems,)
+
     @classmethod
     def single(cls, where: str, message: str) -> InputError:
         return cls([Problem(where, message)])
