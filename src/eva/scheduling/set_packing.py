@@ -15,6 +15,7 @@ from eva.scheduling.exact.small_sets import SmallSets, list_small_sets
 from eva.scheduling.packing import Ints, Packer, Pattern, pack
 
 MOST_TASKS = 4  # with interference, larger sets are hardly ever worth while
+MOST_GROWN = 8_000  # sets looked at per size; more is hardly better and costs time every round
 MOST_CLASSES = 120  # beyond that, listing sets costs more than a round should
 
 
@@ -22,7 +23,7 @@ def pack_by_sets(packer: Packer, catalog: Catalog, stock: Ints) -> list[Pattern]
     """Cover the stock with the sets that save most per dollar; Algorithm 1 alone if too many."""
     if np.count_nonzero(stock) > MOST_CLASSES:
         return pack(packer, catalog, stock)
-    listed = list_small_sets(packer, catalog, stock, MOST_TASKS)
+    listed = list_small_sets(packer, catalog, stock, MOST_TASKS, MOST_GROWN)
     patterns, left = _take_in_order(listed, stock)
     return patterns + pack(packer, catalog, left)
 

@@ -70,8 +70,18 @@ def doubting(packer: Packer, doubt: float) -> Packer:
     return Packer(packer.classes, table, packer.valuation)
 
 
-def list_small_sets(packer: Packer, catalog: Catalog, stock: Ints, most_tasks: int) -> SmallSets:
-    """Sets of two to `most_tasks` tasks from `stock`, each on its best type."""
+def list_small_sets(
+    packer: Packer,
+    catalog: Catalog,
+    stock: Ints,
+    most_tasks: int,
+    most_grown: int = MOST_GROWN,
+) -> SmallSets:
+    """Sets of two to `most_tasks` tasks from `stock`, each on its best type.
+
+    Where more than `most_grown` sets would have to be looked at for one size, only the best of
+    the size below are grown.
+    """
     lister = _Lister(packer, catalog, stock)
     level = np.flatnonzero(stock > 0).reshape(-1, 1)
     level = level[lister.judge(level)[0] >= 0]
@@ -79,8 +89,8 @@ def list_small_sets(packer: Packer, catalog: Catalog, stock: Ints, most_tasks: i
     complete = True
     net = np.zeros(len(level), dtype=np.int64)
     for _ in range(1, most_tasks):
-        if len(level) * int((stock > 0).sum()) > MOST_GROWN and level.shape[1] > 1:
-            few = MOST_GROWN // int((stock > 0).sum())
+        if len(level) * int((stock > 0).sum()) > most_grown and level.shape[1] > 1:
+            few = most_grown // int((stock > 0).sum())
             level = level[np.sort(np.argsort(-net, kind="stable")[:few])]
             complete = False
         level = lister.grow(level)
@@ -209,23 +219,26 @@ class _Recorded:
     def __init__(self, table: ThroughputTable, numbers: dict[Workload, int]) -> None:
         self._base = len(numbers) + 1
         present = frozenset(numbers) if self._base**5 < 1 << 63 else frozenset()
-        rows: list[tuple[int, float]] = []
+        crowds: dict[int, list[list[int]]] = {}
+        throughputs: dict[int, list[float]] = {}
         for workload, number in numbers.items():
             for beside, throughput in table.sets_of(workload).items():
                 if len(beside) < _LARGEST_CROWD and _distinct(beside) <= present:
-                    crowd = sorted([number, *(numbers[name] for name in beside)])
-                    rows.append((self._key([*crowd, number]), throughput))
-        rows.sort()
-        self._keys = np.array([key for key, _ in rows], dtype=np.int64)
-        self._throughputs = np.array([throughput for _, throughput in rows])
+                    crowds.setdefault(len(beside), []).append(
+                        [number, *[numbers[name] for name in beside]]
+                    )
+                    throughputs.setdefault(len(beside), []).append(throughput)
+        parts = [self._keys_of(np.array(rows, dtype=np.int64)) for rows in crowds.values()]
+        keys = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+        order = np.argsort(keys, kind="stable")
+        self._keys = keys[order]
+        self._throughputs = np.array([t for part in throughputs.values() for t in part])[order]
 
     def overrule(self, workload: Ints, speed: Floats) -> None:
         """Where the very set of a line has been observed, its record replaces the estimate."""
         if not len(self._keys):
             return
-        crowd = np.zeros(len(workload), dtype=np.int64)
-        for column in np.sort(workload, axis=1).T:
-            crowd = crowd * self._base + column + 1
+        crowd = self._crowd(workload)
         for i in range(workload.shape[1]):
             keys = crowd * self._base + workload[:, i] + 1
             found = np.searchsorted(self._keys, keys)
@@ -233,11 +246,17 @@ class _Recorded:
             known = self._keys[found] == keys
             speed[known, i] = self._throughputs[found[known]]
 
-    def _key(self, numbers: Sequence[int]) -> int:
-        key = 0
-        for number in numbers:  # from one, so that crowds of different sizes never share a key
-            key = key * self._base + number + 1
-        return key
+    def _keys_of(self, rows: Ints) -> Ints:
+        """The keys of rows that begin with the workload that they are about."""
+        keys: Ints = self._crowd(rows) * self._base + rows[:, 0] + 1
+        return keys
+
+    def _crowd(self, workload: Ints) -> Ints:
+        """One number per line for the workloads on it, in whatever order."""
+        crowd = np.zeros(len(workload), dtype=np.int64)
+        for column in np.sort(workload, axis=1).T:
+            crowd = crowd * self._base + column + 1  # from one: sizes never share a number
+        return crowd
 
 
 @lru_cache(maxsize=1 << 16)
