@@ -23,17 +23,21 @@ async def identify(
     a lost answer can be asked for again.
     """
     key_path, certificate_path = state / "worker.key", state / "worker.pem"
-    state.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not key_path.exists():
-        write_secret(key_path, new_key())
-    check_secret(key_path)
-    key_pem = key_path.read_bytes()
+    key_pem = _own_key(key_path)
     if not certificate_path.exists():
         csr_pem = new_request(key_pem, bootstrap.instance)
         given_up_ms = clock() + patience_ms
         certificate = await _join_patiently(bootstrap, csr_pem, clock, given_up_ms, redial_ms)
         write_secret(certificate_path, certificate)
     return Identity(key_pem, certificate_path.read_bytes())
+
+
+def _own_key(path: Path) -> bytes:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not path.exists():
+        write_secret(path, new_key())
+    check_secret(path)
+    return path.read_bytes()
 
 
 async def _join_patiently(
