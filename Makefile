@@ -9,9 +9,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
+SEEDS ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint format types layers unit demo bench-packing lock clean
+.PHONY: help setup test lint format types layers unit demo bench-packing soak lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +53,10 @@ demo: $(READY) ## plan the paper's worked example, and say why
 
 bench-packing: $(READY) ## how fast and how near the optimum packing is, as tables
 	$(BIN)/python -m benchmarks.packing
+
+soak: $(READY) ## SEEDS=10000 random fault schedules, and the search for every planted bug
+	$(BIN)/python -m tests.simulation.soak --seeds $(SEEDS) --jobs $(WORKERS)
+	$(BIN)/python -m tests.simulation.soak --mutations --jobs $(WORKERS)
 
 lock: $(READY) ## resolve requirements.lock anew from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --upgrade \

@@ -106,7 +106,9 @@ def test_a_full_plan_carried_out_is_not_improved_by_migrating_again(
     snapshot: ClusterSnapshot,
 ) -> None:
     """Planning on the outcome of a full plan moves nobody: there is no thrashing at rest."""
-    first = EvaPolicy(considered=(Reconfiguration.FULL,)).plan(replace(snapshot, tasks=_all_movable(snapshot)))
+    first = EvaPolicy(considered=(Reconfiguration.FULL,)).plan(
+        replace(snapshot, tasks=_all_movable(snapshot))
+    )
     settled = _carried_out(snapshot, first.instances)
     second = EvaPolicy(considered=(Reconfiguration.FULL,)).plan(settled)
     where = {task.id: task.instance for task in settled.tasks}
