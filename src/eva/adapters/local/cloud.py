@@ -34,7 +34,7 @@ WORKER = (sys.executable, "-m", "eva.worker")
 
 @dataclass(frozen=True, slots=True)
 class LocalDelays:
-    """How long instances take: those of their type times `scale`, or the same for all if `fixed`."""
+    """How long instances take: `fixed` for all, or those of their type times `scale`."""
 
     scale: float = 0.0
     fixed: InstanceDelays | None = None
@@ -83,8 +83,8 @@ class LocalCloud:
         await self.check()
         async with self._busy:
             await asyncio.to_thread(self._write, folder, intent)
-            lock = folder.lock() if folder.marked("begun") is None else None
-            if lock is not None:
+            lock = folder.lock()
+            if lock is not None:  # nobody hosts it
                 try:
                     await self._begin(folder, lock)
                 finally:
@@ -124,8 +124,8 @@ class LocalCloud:
             ) from error
 
     async def _begin(self, folder: InstanceFolder, lock: int) -> None:
-        """Start the host, which inherits the lock; "begun" first, so that its loss is noticed."""
-        if folder.marked("terminated") is not None or folder.marked("begun") is not None:
+        """Start the host, which inherits the lock; once in the life of an instance."""
+        if any(folder.marked(name) is not None for name in ("begun", "terminate", "terminated")):
             return
         log = host.open_log(folder)
         try:
@@ -148,7 +148,6 @@ class LocalCloud:
                 f"the host of {folder.path.name} did not start (exit code {code}): see "
                 f"{folder.path / 'instance.log'}"
             )
-        folder.mark("begun", self._clock())
 
     async def terminate(self, instance: InstanceId) -> CloudInstance:
         folder = self._known(instance)
@@ -177,8 +176,8 @@ class LocalCloud:
             f"local-{facts['instance']}",
             facts["type"],
             _state(folder),
-            launched and launched["at_ms"],
-            terminated and terminated["at_ms"],
+            launched["at_ms"] if launched else None,
+            terminated["at_ms"] if terminated else None,
             facts["spot"],
             facts["zone"],
             "127.0.0.1",
@@ -192,8 +191,8 @@ class LocalCloud:
         begun, unwanted = folder.marked("begun"), folder.marked("terminate")
         if begun is None and unwanted is None:
             return  # its launch was cut short; it will be asked for again, or terminated
-        with folder.held() as dead:
-            if not dead or folder.marked("terminated") is not None:
+        with folder.held() as hostless:
+            if not hostless or folder.marked("terminated") is not None:
                 return
             log = host.open_log(folder)
             try:

@@ -1,7 +1,7 @@
 """An instance's folder: all that is known of it, so that anybody may die and nothing is forgotten.
 
 The host holds a lock on `lock` for as long as it lives; the kernel lets go of it, however the host
-ends. So "does it live?" needs no process id. Marks are written once and never change: `begun`,
+ends. So "does it live?" needs no process id. Marks are written once and never change: `begun`, `booted`,
 `launched`, `terminate` (somebody asked) and `terminated`, each with a time.
 """
 

@@ -74,6 +74,7 @@ class Host:
     async def _keep_worker(self) -> str:
         """Run the worker, again if it crashes, until the instance ends; why it did."""
         wait_s = FIRST_WAIT_S
+        self._folder.mark("booted", now_ms())
         while not self._ending.is_set():
             began_ms = now_ms()
             worker = await asyncio.create_subprocess_exec(
@@ -109,6 +110,8 @@ class Host:
 
 async def sweep(folder: InstanceFolder, log: int) -> None:
     """Stop every task that is left here. Returns with proof, however long that takes."""
+    if folder.marked("booted") is None:
+        return  # no worker was ever here
     wait_s = FIRST_WAIT_S
     while True:
         sweeping = await asyncio.create_subprocess_exec(
@@ -140,10 +143,11 @@ def open_log(folder: InstanceFolder) -> int:
 
 def main(path: str) -> None:
     """Become nobody's child, so that whoever launched us needs not wait for our end."""
+    folder = InstanceFolder(Path(path))
+    folder.mark("begun", now_ms())  # first, so that the loss of this process is noticed
     if os.fork() != 0:
         os._exit(0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal that the master may have
-    folder = InstanceFolder(Path(path))
     asyncio.run(Host(folder, open_log(folder)).run())
 
 
