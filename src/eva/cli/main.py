@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from eva import __version__
-from eva.cli import catalog, simulate, solve, trace
+from eva.cli import catalog, experiment, simulate, solve, trace
 from eva.cli.console import print_error
 from eva.model.errors import EvaError
 
@@ -24,6 +24,7 @@ app = typer.Typer(
 app.command("solve", short_help="Find the cheapest instances for a file of tasks.")(solve.solve)
 app.command("simulate", short_help="Price policies on a trace of jobs.")(simulate.simulate)
 app.add_typer(catalog.app, name="catalog")
+app.add_typer(experiment.app, name="experiment")
 app.add_typer(trace.app, name="trace")
 
 
