@@ -11,6 +11,7 @@ import typer
 from eva.cli.console import JsonOption, print_json, print_note, stderr, stdout
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from eva.evaluation.campaign import Means
@@ -186,12 +187,27 @@ def _print(outcome: Outcome) -> None:
     part = "" if outcome.jobs is None else f", first {outcome.jobs:,} jobs"
     console.print(f"\n{outcome.experiment.title}", style="bold", markup=False)
     console.print(f"{outcome.trace}{part}; {outcome.seeds} seed(s)", style="dim", markup=False)
-    console.print(_table(main_table(outcome), folding=False))
+    fitting = (
+        table
+        for spreads in (True, False)  # spreads are in the files too
+        if _width(console, table := _table(main_table(outcome, spreads=spreads))) <= console.width
+    )
+    console.print(next(fitting, None) or _table(main_table(outcome, spreads=False), wrap=True))
     if outcome.verdicts:
-        console.print(_table(claim_table(outcome.verdicts), folding=True))
+        console.print()
+        console.print(_table(claim_table(outcome.verdicts), wrap=True))
+    for note in outcome.experiment.notes:
+        console.print(f"- {note}", markup=False)
 
 
-def _table(text: Text, *, folding: bool) -> Table:
+def _width(console: Console, table: Table) -> int:
+    from rich.measure import Measurement
+
+    anything = console.options.update(max_width=1_000)
+    return Measurement.get(console, anything, table).maximum
+
+
+def _table(text: Text, *, wrap: bool = False) -> Table:
     from rich.table import Table
     from rich.text import Text as RichText
 
@@ -199,12 +215,22 @@ def _table(text: Text, *, folding: bool) -> Table:
     for place, heading in enumerate(text.headings):
         named = place < text.names
         table.add_column(
-            heading,
+            heading if named else _in_two_lines(heading),
             justify="left" if named else "right",
-            no_wrap=not (named and folding),
+            vertical="top",
+            no_wrap=not wrap,
             overflow="fold",
         )
     for row in text.rows:
         style = "dim italic" if row.published else ""
         table.add_row(*(RichText(cell, style=style) for cell in row.cells))
     return table
+
+
+def _in_two_lines(heading: str) -> str:
+    """Broken at the space nearest to the middle, so that figures stand closer together."""
+    spaces = [place for place, letter in enumerate(heading) if letter == " "]
+    if len(heading) < 10 or not spaces:
+        return heading
+    middle = min(spaces, key=lambda place: abs(2 * place - len(heading)))
+    return f"{heading[:middle]}\n{heading[middle + 1 :]}"

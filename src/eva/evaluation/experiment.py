@@ -82,6 +82,7 @@ class Experiment(_Part):
     figures: tuple[Figure, ...] = ()
     published: tuple[dict[str, float | str], ...] = ()
     claims: tuple[Claim, ...] = ()
+    notes: tuple[str, ...] = ()  # why ours differ, where they do
     minutes: float  # of processor time, roughly, as it runs by default
 
     @model_validator(mode="after")

@@ -33,21 +33,30 @@ def draw(outcome: Outcome) -> Figure | None:
             _draw_bars(one, outcome, plot)
         else:
             _draw_lines(one, outcome, plot, outcome.experiment.vary)
+    _add_legend(figure, list(axes[0]), outcome)
+    return figure
+
+
+def _add_legend(figure: Figure, plots: list[Axes], outcome: Outcome) -> None:
+    """One for all plots, in the order of the policies; what is published comes last."""
     handles = {
         label: handle
-        for one in axes[0]
+        for one in plots
         for handle, label in zip(*one.get_legend_handles_labels(), strict=True)
     }
-    if handles:
+    ours = [outcome.experiment.label(policy) for policy in outcome.experiment.policies]
+    labels = [label for label in ours if label in handles]
+    labels += [label for label in handles if label not in labels]
+    if labels:
         figure.legend(
-            list(handles.values()),
-            list(handles),
+            [handles[label] for label in labels],
+            labels,
             loc="outside upper left",
-            ncols=min(len(handles), 3 * len(wanted)),
+            ncols=min(len(labels), 4 * len(plots)),
             fontsize=8,
             frameon=False,
+            columnspacing=1.2,
         )
-    return figure
 
 
 def _policies(outcome: Outcome, plot: data.Figure) -> tuple[str, ...]:
@@ -85,7 +94,7 @@ def _draw_lines(axes: Axes, outcome: Outcome, plot: data.Figure, vary: data.Vary
     if vary.higher_is == "left":
         axes.invert_xaxis()
     axes.set_xlabel(vary.label)
-    axes.set_title(plot.label)
+    axes.set_title(plot.label, loc="left", fontsize=9)
     _as_percent(axes.yaxis, plot.measure)
 
 
@@ -127,7 +136,7 @@ def _draw_bars(axes: Axes, outcome: Outcome, plot: data.Figure) -> None:
     axes.set_yticks(range(len(shown)), [experiment.label(name) for name in reversed(shown)])
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
-    axes.set_title(plot.label)
+    axes.set_title(plot.label, loc="left", fontsize=9)
     _as_percent(axes.xaxis, plot.measure)
 
 
@@ -153,11 +162,11 @@ def _draw_uptimes(axes: Axes, outcome: Outcome) -> None:
     axes.set_ylim(0, 1)
     axes.set_xlim(left=0)
     axes.set_xlabel("hours")
-    axes.set_title("Share of instances up for at most so long")
+    axes.set_title("share of instances up for at most so long", loc="left", fontsize=9)
 
 
 def _as_percent(axis: Any, measure: str) -> None:
     from matplotlib.ticker import PercentFormatter  # noqa: PLC0415  # an extra
 
     if measure == RELATIVE_COST or measure.endswith("_share"):
-        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        axis.set_major_formatter(PercentFormatter(1.0))  # decimals as the range needs them

@@ -15,8 +15,8 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff;
        max-width: 68rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 3rem; border-top: 1px solid #ddd;
      padding-top: 1.2rem; }
-p.about { max-width: 46rem; } p.facts, .published td, footer { color: #666; }
-.scroll { overflow-x: auto; }
+p.about, ul.about { max-width: 46rem; } p.facts, .published td, footer { color: #666; }
+.scroll { overflow-x: auto; margin-top: 1.2rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13.5px; }
 th, td { padding: .2rem .8rem .2rem 0; text-align: right; white-space: nowrap; }
 th.name, td.name { text-align: left; } thead th { border-bottom: 1px solid #999; }
@@ -60,12 +60,14 @@ def _section(outcome: Outcome, picture: str | None) -> str:
     seeds = f"{outcome.seeds} seed" + ("" if outcome.seeds == 1 else "s")
     drawn = "" if picture is None else f"<figure>{picture[picture.index('<svg') :]}</figure>"
     verdicts = outcome.verdicts
+    notes = "".join(f"<li>{_text(note)}</li>" for note in experiment.notes)
     claims = _table(claim_table(verdicts), "claims") if verdicts else ""
     return (
         f'<section id="{_text(experiment.name)}"><h2>{_text(experiment.title)}</h2>'
         f"<p class=about>{_text(experiment.about)}</p>"
         f"<p class=facts>{_text(experiment.source)}. Trace: {_text(outcome.trace)}{part}; "
-        f"{seeds}.</p>{drawn}{_table(main_table(outcome), 'main')}{claims}</section>"
+        f"{seeds}.</p>{drawn}{_table(main_table(outcome), 'main')}{claims}"
+        f"{f'<ul class=about>{notes}</ul>' if notes else ''}</section>"
     )
 
 

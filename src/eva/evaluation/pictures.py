@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FORMATS = (".svg", ".png", ".pdf")
 # Without the date of drawing; keys that a format does not know are refused by matplotlib.
 _METADATA: Mapping[str, dict[str, Any]] = {
-    "svg": {"Date": None},
+    "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Producer": None},
 }
@@ -30,8 +30,6 @@ _STYLE: Any = {  # matplotlib types its keys one by one
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.color": "#e6e6e6",
@@ -47,6 +45,7 @@ POLICY_LOOKS: Mapping[str, tuple[str, str]] = {
     "synergy": ("#009e73", "^"),
     "owl": ("#cc79a7", "D"),
     "eva": ("#d55e00", "o"),
+    "eva-published": ("#8d6e63", "X"),
     "eva-rp": ("#e69f00", "P"),
     "eva-single": ("#e69f00", "P"),
     "eva-partial-only": ("#e69f00", "<"),

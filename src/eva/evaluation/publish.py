@@ -56,4 +56,5 @@ def _markdown(outcome: Outcome) -> str:
     ]
     if outcome.verdicts:
         parts.append(markdown(claim_table(outcome.verdicts)))
-    return "\n\n".join(parts)
+    parts += [f"- {note}" for note in experiment.notes]
+    return "\n\n".join(parts).rstrip() + "\n"

@@ -35,7 +35,7 @@ class Text:
     names: int
 
 
-def main_table(outcome: Outcome) -> Text:
+def main_table(outcome: Outcome, *, spreads: bool = True) -> Text:
     experiment = outcome.experiment
     vary = experiment.vary
     rows: list[Row] = []
@@ -43,7 +43,7 @@ def main_table(outcome: Outcome) -> Text:
         start = () if value is None else (f"{value:g}",)
         for policy in experiment.policies:
             cells = [
-                cell(measure, outcome.figure(value, policy, measure))
+                cell(measure, outcome.figure(value, policy, measure), spread=spreads)
                 for measure in experiment.columns
             ]
             if any(cells):
@@ -128,11 +128,11 @@ def markdown(table: Text) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def cell(measure: str, figure: Figure | None) -> str:
+def cell(measure: str, figure: Figure | None, *, spread: bool = True) -> str:
     if figure is None:
         return ""
     text = number(measure, figure.mean)
-    if figure.spread is None or not float(f"{figure.spread:.3g}"):
+    if not spread or figure.spread is None or not float(f"{figure.spread:.3g}"):
         return text
     return f"{text} ± {number(measure, figure.spread).removeprefix('$')}"
 
