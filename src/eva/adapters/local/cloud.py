@@ -93,7 +93,7 @@ class LocalCloud:
 
     def _write(self, folder: InstanceFolder, intent: LaunchIntent) -> None:
         """Make the folder, whole or not at all, unless it is there."""
-        if folder.exists:
+        if folder.exists():
             return
         partial = InstanceFolder(self._root / f".new-{uuid.uuid4().hex}")
         try:
@@ -116,7 +116,7 @@ class LocalCloud:
             sync_folder(self._root)
         except OSError as error:
             discard(partial.path)
-            if folder.exists:
+            if folder.exists():
                 return
             raise OperatorError(
                 f"the folder of {intent.instance} cannot be made in {self._root} ({error}): check "
@@ -159,7 +159,7 @@ class LocalCloud:
         if not self._root.is_dir():
             return []
         folders = [InstanceFolder(path) for path in sorted(self._root.glob("[!.]*"))]
-        return [await self._told(folder) for folder in folders if folder.exists]
+        return [await self._told(folder) for folder in folders if folder.exists()]
 
     async def describe(self, instance: InstanceId) -> CloudInstance:
         return await self._told(self._known(instance))
@@ -207,7 +207,7 @@ class LocalCloud:
 
     def _known(self, instance: InstanceId) -> InstanceFolder:
         folder = self._folder(instance)
-        if not folder.exists:
+        if not folder.exists():
             raise InstanceNotFoundError(
                 f"the local cloud has no instance {instance} in {self._root}: it was never "
                 "launched, or its folder was removed"

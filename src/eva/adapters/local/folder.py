@@ -1,8 +1,8 @@
 """An instance's folder: all that is known of it, so that anybody may die and nothing is forgotten.
 
 The host holds a lock on `lock` for as long as it lives; the kernel lets go of it, however the host
-ends. So "does it live?" needs no process id. Marks are written once and never change: `begun`, `booted`,
-`launched`, `terminate` (somebody asked) and `terminated`, each with a time.
+ends. So "does it live?" needs no process id. Marks are written once and never change: `begun`,
+`launched`, `booted`, `terminate` (somebody asked) and `terminated`, each with a time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ class InstanceFolder:
         self.worker_state = path / "worker"
         self.control = path / "control"
 
-    @property
     def exists(self) -> bool:
         return (self.path / "machine.json").exists()
 
