@@ -1,7 +1,8 @@
 """The master's clock: milliseconds that never decrease, not even across restarts.
 
-The controller refuses time that goes backwards, and a wall clock is set back now and then. So the
-clock starts from the wall, goes on by the monotonic clock, and never before the journal's end.
+The controller refuses time that goes backwards, and a wall clock is set back now and then. So this
+one follows the wall as long as that goes forward, and stands still until the wall has caught up
+where it does not. It never starts before the journal's end.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ def wall_ms() -> int:
 
 
 class SteadyClock:
-    def __init__(self, wall: Clock = wall_ms, steady: Clock | None = None) -> None:
-        self._steady = steady or _monotonic_ms
-        self._offset_ms = wall() - self._steady()
+    def __init__(self, wall: Clock = wall_ms) -> None:
+        self._wall = wall
         self._last_ms = 0
 
     def start_after(self, ms: int) -> None:
@@ -27,9 +27,5 @@ class SteadyClock:
         self._last_ms = max(self._last_ms, ms)
 
     def __call__(self) -> int:
-        self._last_ms = max(self._last_ms, self._steady() + self._offset_ms)
+        self._last_ms = max(self._last_ms, self._wall())
         return self._last_ms
-
-
-def _monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000

@@ -47,11 +47,13 @@ class Rental:
     forget: Callable[[InstanceId], None]
     _at_work: dict[InstanceId, asyncio.Task[None]] = field(default_factory=dict)
     _missing_since: dict[InstanceId, int] = field(default_factory=dict)
+    _asked: set[InstanceId] = field(default_factory=set)  # by this process
     _look_again: asyncio.Event = field(default_factory=asyncio.Event)
 
     # Commands
 
     def launch(self, name: InstanceId, kind: InstanceType) -> None:
+        self._asked.add(name)
         self._work(name, self._launch(name, kind))
 
     def terminate(self, name: InstanceId) -> None:
@@ -106,6 +108,8 @@ class Rental:
             await self._gone(instance, shown.terminated_ms)
         elif instance.state is InstanceState.TERMINATING:
             self._terminate_again(shown)
+        elif shown.state is CloudState.PENDING and instance.id not in self._asked:
+            self.launch(instance.id, instance.type)  # the last master may have died in its call
 
     def _terminate_again(self, shown: CloudInstance) -> None:
         """It should not be there: asked for before a crash, or known to no plan."""
@@ -128,6 +132,7 @@ class Rental:
 
     async def _gone(self, instance: Instance, at_ms: int | None) -> None:
         self._missing_since.pop(instance.id, None)
+        self._asked.discard(instance.id)
         asked = instance.state is InstanceState.TERMINATING
         event = InstanceTerminated if asked else InstanceLost
         self.forget(instance.id)

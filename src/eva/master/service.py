@@ -87,11 +87,10 @@ class Master:
         cls,
         settings: MasterSettings,
         around: Surroundings,
-        owner: str,
+        lease: Lease,
         clock: SteadyClock | None = None,
     ) -> Master:
-        """Take the lease, waiting for it if need be, remember, and begin."""
-        lease = await _take_lease(around.journal, owner, settings.lease_ttl_ms)
+        """Remember, and begin. The lease is from `take_lease`."""
         master = await asyncio.to_thread(
             cls._assemble, settings, around, clock or SteadyClock(), lease
         )
@@ -278,7 +277,7 @@ class Hands:
         self._master.writer.post(await self._master.planner.answer(command))
 
 
-async def _take_lease(journal: Journal, owner: str, ttl_ms: int) -> Lease:
+async def take_lease(journal: Journal, owner: str, ttl_ms: int) -> Lease:
     """Ours as soon as nobody else's: a second master stands by."""
     waiting = False
     while True:

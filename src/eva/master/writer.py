@@ -82,6 +82,7 @@ class Writer:
     retry_s: float = RETRY_S
     _waiting: list[_Post] = field(default_factory=list)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _ended: bool = False
 
     def post(self, event: Event) -> asyncio.Future[Appended]:
         """Something happened. Never lost while this process lives; resolved once handled."""
@@ -111,6 +112,7 @@ class Writer:
                     if not written:
                         await asyncio.sleep(self.retry_s)
         finally:
+            self._ended = True
             for post in self._waiting:
                 post.answer.cancel()
 
@@ -120,6 +122,9 @@ class Writer:
         await asyncio.gather(*answers, return_exceptions=True)
 
     def _enqueue(self, post: _Post) -> asyncio.Future[Appended]:
+        if self._ended:
+            post.answer.cancel()
+            return post.answer
         self._waiting.append(post)
         self._news.set()
         return post.answer
@@ -150,7 +155,7 @@ class Writer:
 
     def _refused(self, post: _Post, error: EvaError, again: list[_Post]) -> None:
         if post.keep:
-            _log.warning("journal refuses", event=type(post.event).__name__, reason=str(error))
+            _log.warning("journal refuses", of=type(post.event).__name__, reason=str(error))
             again.append(post)
         elif not post.answer.done():
             post.answer.set_exception(error)

@@ -13,7 +13,7 @@ from eva.adapters.directory import DirectoryStorage
 from eva.adapters.memory.journal import MemoryJournal
 from eva.inputs.catalogs import builtin
 from eva.master.clock import wall_ms
-from eva.master.service import Master, Surroundings
+from eva.master.service import Master, Surroundings, take_lease
 from eva.master.settings import MasterSettings
 from eva.master.words import Submission
 from tests.unit.master.world import World
@@ -43,7 +43,8 @@ class Bench:
             DirectoryStorage(self.home / "storage"),
             self.home,
         )
-        self.master = await Master.start(settings or self.settings, around, "test")
+        lease = await take_lease(self.journal, "test", self.settings.lease_ttl_ms)
+        self.master = await Master.start(settings or self.settings, around, lease)
         return self.master
 
     async def crash(self) -> None:
@@ -61,10 +62,10 @@ class Bench:
         return answer.job
 
 
-async def until(condition: Callable[[], object], what: str = "") -> None:
+async def until(condition: Callable[[], object]) -> None:
     """Wait for something that other tasks of this loop bring about."""
     async with asyncio.timeout(20):
-        while not condition():
+        while not condition():  # noqa: ASYNC110  what is waited for knows nothing of tests
             await asyncio.sleep(0.01)
 
 

@@ -134,17 +134,17 @@ class FakeCloud:
                 worker.copies.clear()
         return self.instances[instance]
 
-    async def list(self) -> Sequence[CloudInstance]:
-        return tuple(self.instances.values())
-
     async def describe(self, instance: InstanceId) -> CloudInstance:
         return self.instances[instance]
 
     async def close(self) -> None: ...
 
     @property
-    def live(self) -> list[InstanceId]:
-        return [i.instance for i in self.instances.values() if i.state is CloudState.RUNNING]
+    def live(self) -> tuple[InstanceId, ...]:
+        return tuple(i.instance for i in self.instances.values() if i.state is CloudState.RUNNING)
+
+    async def list(self) -> Sequence[CloudInstance]:
+        return tuple(self.instances.values())
 
 
 @dataclass

@@ -1,0 +1,256 @@
+"""`eva serve`, `eva up`, `eva down`: a master in the foreground, in the background, and its end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from eva.cli.catalog import complete_catalog
+from eva.cli.connecting import HomeOption, client_for, home_folder
+from eva.cli.console import JsonOption, print_json, print_note
+from eva.cli.policies import complete_policy
+
+if TYPE_CHECKING:
+    from eva.master.options import ServeOptions
+
+LOG_FILE = "master.log"
+_START_WITHIN_S, _STOP_WITHIN_S, _LOOK_EVERY_S = 60.0, 120.0, 0.1
+_SAID_LINES = 15
+
+HostOption = Annotated[str, typer.Option("--host", help="Address to listen on.")]
+PortOption = Annotated[int, typer.Option("--port", help="Port of the HTTP API; 0 takes any.")]
+StoreOption = Annotated[
+    str | None,
+    typer.Option("--store", metavar="URL|FILE", help="The journal: postgresql://... or a file."),
+]
+StorageOption = Annotated[
+    str | None,
+    typer.Option("--storage", metavar="URL|DIR", help="Global storage: s3://... or a folder."),
+]
+CatalogOption = Annotated[
+    str,
+    typer.Option(
+        "--catalog",
+        "-c",
+        metavar="NAME|FILE",
+        help="What can be rented.",
+        autocompletion=complete_catalog,
+    ),
+]
+PolicyOption = Annotated[
+    str,
+    typer.Option(
+        "--policy", "-p", metavar="NAME", help="Who plans.", autocompletion=complete_policy
+    ),
+]
+RoundOption = Annotated[
+    float, typer.Option("--round", metavar="SECONDS", help="The scheduling period.")
+]
+ScaleOption = Annotated[
+    float,
+    typer.Option("--delay-scale", help="Local instances take the catalog's delays times this."),
+]
+RuntimeOption = Annotated[str, typer.Option("--runtime", help="How tasks run: process or docker.")]
+CertOption = Annotated[Path | None, typer.Option("--tls-cert", help="Certificate of the API.")]
+KeyOption = Annotated[Path | None, typer.Option("--tls-key", help="Its key.")]
+DeadManOption = Annotated[
+    float,
+    typer.Option(
+        "--dead-man", metavar="SECONDS", help="Instances end when no master is there for this long."
+    ),
+]
+
+
+def serve(
+    home: HomeOption = None,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 7332,
+    store: StoreOption = None,
+    storage: StorageOption = None,
+    catalog: CatalogOption = "paper",
+    policy: PolicyOption = "eva",
+    round_s: RoundOption = 300.0,
+    delay_scale: ScaleOption = 0.0,
+    runtime: RuntimeOption = "process",
+    tls_cert: CertOption = None,
+    tls_key: KeyOption = None,
+    dead_man_s: DeadManOption = 600.0,
+) -> None:
+    """Run a master here, in the foreground, until SIGTERM. Jobs survive it: start it again."""
+    import asyncio
+
+    from eva.cli.policies import policy_named
+    from eva.master.options import ServeOptions
+    from eva.master.server import serve as run
+
+    policy_named(policy)
+    options = ServeOptions(
+        home_folder(home), host, port, store, storage, catalog, policy, round_s, delay_scale,
+        runtime, tls_cert, tls_key, dead_man_s=dead_man_s,
+    )  # fmt: skip
+    asyncio.run(run(options))
+
+
+def up(
+    home: HomeOption = None,
+    port: PortOption = 7332,
+    store: StoreOption = None,
+    storage: StorageOption = None,
+    catalog: CatalogOption = "paper",
+    policy: PolicyOption = "eva",
+    round_s: RoundOption = 10.0,
+    delay_scale: ScaleOption = 0.0,
+    runtime: RuntimeOption = "process",
+    dead_man_s: DeadManOption = 600.0,
+    json: JsonOption = False,
+) -> None:
+    """Start a cluster on this machine, in the background: a master and a local cloud.
+
+    Everything is kept in the home folder; jobs and instances of an earlier `eva up` are found
+    again.
+    """
+    from eva.cli.policies import policy_named
+    from eva.master.options import ServeOptions
+
+    policy_named(policy)
+    folder = home_folder(home)
+    options = ServeOptions(
+        folder, "127.0.0.1", port, store, storage, catalog, policy, round_s, delay_scale, runtime,
+        dead_man_s=dead_man_s,
+    )  # fmt: skip
+    options.check()
+    already = running_at(folder)
+    if already is None:
+        start_in_background(options)
+    _say_up(folder, already is not None, json=json)
+
+
+def _say_up(folder: Path, already: bool, *, json: bool) -> None:
+    with client_for(str(folder)) as client:
+        cluster = client.cluster()
+    if json:
+        print_json({"home": str(folder), "already_running": already} | cluster.model_dump())
+        return
+    state = "is running already" if already else "is up"
+    typer.echo(f"The cluster {state}: catalog {cluster.catalog}, policy {cluster.policy}, a round "
+               f"every {cluster.period_ms / 1000:g} s, {cluster.live_jobs} live jobs.")  # fmt: skip
+    typer.echo(f"It keeps everything in {folder}. Next: eva submit JOB.yaml")
+
+
+def running_at(folder: Path) -> dict[str, Any] | None:
+    """What the master of this home says of itself, if there is one."""
+    from eva.master.client import NotRunningError
+
+    try:
+        with client_for(str(folder)) as client:
+            return client.health()
+    except NotRunningError:
+        return None
+
+
+def start_in_background(options: ServeOptions) -> int:
+    """Start a master that outlives this command; its process id, once it answers."""
+    from eva.model.errors import OperatorError
+
+    options.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log = options.home / LOG_FILE
+    with log.open("ab") as output:
+        begin = output.tell()
+        process = subprocess.Popen(  # noqa: S603  this very program
+            _command(options), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            start_new_session=True,
+        )  # fmt: skip
+    deadline = time.monotonic() + _START_WITHIN_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            said = log.read_bytes()[begin:].decode(errors="replace").strip().splitlines()
+            raise OperatorError("the master did not start:\n" + "\n".join(said[-_SAID_LINES:]))
+        if is_answering(options.home, process.pid):
+            return process.pid
+        time.sleep(_LOOK_EVERY_S)
+    process.kill()
+    raise OperatorError(f"the master did not answer within {_START_WITHIN_S:.0f} s: see {log}")
+
+
+def is_answering(home: Path, pid: int) -> bool:
+    """Whether the master of this process id is there, and not one that was before it."""
+    pid_file = home / "master.pid"
+    if not pid_file.exists() or pid_file.read_text().strip() != str(pid):
+        return False
+    return running_at(home) is not None
+
+
+def _command(options: ServeOptions) -> list[str]:
+    words = [sys.executable, "-c", "from eva.cli.main import main; main()", "serve"]
+    given = {
+        "--home": options.home, "--host": options.host, "--port": options.port,
+        "--store": options.store, "--storage": options.storage, "--catalog": options.catalog,
+        "--policy": options.policy, "--round": options.round_s,
+        "--delay-scale": options.delay_scale, "--runtime": options.runtime,
+        "--dead-man": options.dead_man_s,
+    }  # fmt: skip
+    for name, value in given.items():
+        if value is not None:
+            words += [name, str(value)]
+    return words
+
+
+def down(
+    home: HomeOption = None,
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="Only stop the master; jobs and instances go on without it."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Cancel live jobs unasked.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """End the cluster: cancel its jobs, terminate its instances, stop the master."""
+    from eva.model.units import format_usd
+
+    folder = home_folder(home)
+    with client_for(home) as client:
+        cluster = client.cluster()
+        if cluster.live_jobs and not (keep or yes):
+            question = f"{cluster.live_jobs} live jobs will be cancelled. Go on?"
+            typer.confirm(question, abort=True, err=True)
+        client.shut_down(cancel=not keep)
+    wait_until_gone(folder)
+    bill = format_usd(cluster.bill_micros, 4)
+    if json:
+        print_json({"kept": keep, "bill_micros": cluster.bill_micros})
+    elif keep:
+        typer.echo("The master stopped; its jobs and instances go on. Come back with: eva up")
+    else:
+        typer.echo(f"The cluster is down. The bill was {bill} when it was asked to stop.")
+
+
+def wait_until_gone(folder: Path) -> None:
+    from eva.model.errors import TryAgainError
+
+    pid_file = folder / "master.pid"
+    deadline = time.monotonic() + _STOP_WITHIN_S
+    while time.monotonic() < deadline:
+        if not pid_file.exists() or not _alive(int(pid_file.read_text() or 0)):
+            return
+        time.sleep(_LOOK_EVERY_S)
+    raise TryAgainError(
+        f"the master has not stopped after {_STOP_WITHIN_S:.0f} s: see {folder / LOG_FILE}"
+    )
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+def note_next(command: str) -> None:
+    print_note(f"next: {command}")
