@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from eva import __version__
-from eva.cli import catalog, experiment, simulate, solve, trace
+from eva.cli import catalog, cluster, experiment, jobs, serving, simulate, solve, submitting, trace
 from eva.cli.console import print_error
 from eva.model.errors import EvaError
 
@@ -23,6 +23,20 @@ app = typer.Typer(
 )
 app.command("solve", short_help="Find the cheapest instances for a file of tasks.")(solve.solve)
 app.command("simulate", short_help="Price policies on a trace of jobs.")(simulate.simulate)
+app.command("up")(serving.up)
+app.command("down")(serving.down)
+app.command("serve")(serving.serve)
+app.command("submit")(submitting.submit)
+app.command("exec")(submitting.exec_)
+app.command("queue")(jobs.queue)
+app.command("status")(jobs.status)
+app.command("logs")(jobs.logs)
+app.command("cancel")(jobs.cancel)
+app.command("instances")(cluster.instances)
+app.command("explain")(cluster.explain)
+app.command("top")(cluster.top)
+app.command("doctor")(cluster.doctor)
+app.add_typer(cluster.tokens, name="token")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(experiment.app, name="experiment")
 app.add_typer(trace.app, name="trace")

@@ -208,9 +208,9 @@ async def _answer(master: Master, options: ServeOptions, listening: socket.socke
             ssl_keyfile=options.tls_key,
         )
     )
-    answering = asyncio.create_task(http.serve(sockets=[listening]))
-    failing = asyncio.create_task(master.until_failure())
-    ending = asyncio.create_task(end.wait())
+    answering: asyncio.Task[object] = asyncio.create_task(http.serve(sockets=[listening]))
+    failing: asyncio.Task[object] = asyncio.create_task(master.until_failure())
+    ending: asyncio.Task[object] = asyncio.create_task(end.wait())
     done, _ = await asyncio.wait({answering, failing, ending}, return_when=asyncio.FIRST_COMPLETED)
     http.should_exit = True
     ending.cancel()
