@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eva.control.controller import Controller
-from eva.control.events import Event, InstanceAcquired, JobSubmitted, PlanComputed, TaskExited
+from eva.control.events import (
+    Event,
+    InstanceAcquired,
+    JobSubmitted,
+    PlanComputed,
+    TaskExited,
+    ThroughputSample,
+)
 from eva.control.journal import EVENT_TYPES, Codec, digest, fold
 from eva.model.catalog import InstanceDelays, InstanceType
 from eva.model.errors import OperatorError
@@ -59,7 +66,11 @@ plans = st.builds(
         st.none() | st.floats(0, 100) | st.just(float("inf")),
     ),
 )
+samples = st.builds(
+    ThroughputSample, st.text(max_size=5).map(TaskId), st.integers(0, 99), st.floats(0, 1e9)
+)
 st.register_type_strategy(JobSpec, jobs)
+st.register_type_strategy(ThroughputSample, samples)
 st.register_type_strategy(ClusterPlan, plans)
 
 
