@@ -181,23 +181,41 @@ def _run(cells: list[Cell], results: Results, means: Means) -> None:
 
 
 def _print(outcome: Outcome) -> None:
-    from eva.evaluation.tables import claim_table, main_table
+    from eva.evaluation.tables import claim_table
 
     console = stdout()
     part = "" if outcome.jobs is None else f", first {outcome.jobs:,} jobs"
     console.print(f"\n{outcome.experiment.title}", style="bold", markup=False)
     console.print(f"{outcome.trace}{part}; {outcome.seeds} seed(s)", style="dim", markup=False)
-    fitting = (
-        table
-        for spreads in (True, False)  # spreads are in the files too
-        if _width(console, table := _table(main_table(outcome, spreads=spreads))) <= console.width
-    )
-    console.print(next(fitting, None) or _table(main_table(outcome, spreads=False), wrap=True))
+    for table in _fitting(console, outcome):
+        console.print(table)
     if outcome.verdicts:
         console.print()
         console.print(_table(claim_table(outcome.verdicts), wrap=True))
     for note in outcome.experiment.notes:
         console.print(f"- {note}", markup=False)
+
+
+def _fitting(console: Console, outcome: Outcome) -> list[Table]:
+    """One table where it fits, without spreads if need be, or else several with fewer columns."""
+    from eva.evaluation.tables import main_table
+
+    for spreads in (True, False):  # they are in the files too
+        whole = _table(main_table(outcome, spreads=spreads))
+        if _width(console, whole) <= console.width:
+            return [whole]
+    text = main_table(outcome, spreads=False)
+    tables: list[Table] = []
+    first = text.names
+    while first < len(text.headings):
+        last = first + 1
+        while last < len(text.headings) and (
+            _width(console, _table(text.part(first, last + 1))) <= console.width
+        ):
+            last += 1
+        tables.append(_table(text.part(first, last)))
+        first = last
+    return tables
 
 
 def _width(console: Console, table: Table) -> int:

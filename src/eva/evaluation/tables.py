@@ -34,6 +34,17 @@ class Text:
     rows: tuple[Row, ...]
     names: int
 
+    def part(self, first: int, last: int) -> Text:
+        """The names, and the columns from `first` up to but without `last`."""
+        return Text(
+            self.headings[: self.names] + self.headings[first:last],
+            tuple(
+                Row(row.cells[: self.names] + row.cells[first:last], row.published)
+                for row in self.rows
+            ),
+            self.names,
+        )
+
 
 def main_table(outcome: Outcome, *, spreads: bool = True) -> Text:
     experiment = outcome.experiment
