@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from eva import __version__
-from eva.cli import catalog, cluster, experiment, jobs, serving, simulate, solve, submitting, trace
+from eva.cli import (
+    catalog,
+    cluster,
+    demo,
+    experiment,
+    jobs,
+    serving,
+    simulate,
+    solve,
+    submitting,
+    trace,
+)
 from eva.cli.console import print_error
 from eva.model.errors import EvaError
 
@@ -23,6 +34,7 @@ app = typer.Typer(
 )
 app.command("solve", short_help="Find the cheapest instances for a file of tasks.")(solve.solve)
 app.command("simulate", short_help="Price policies on a trace of jobs.")(simulate.simulate)
+app.command("demo")(demo.demo)
 app.command("up")(serving.up)
 app.command("down")(serving.down)
 app.command("serve")(serving.serve)
