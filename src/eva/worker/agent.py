@@ -241,10 +241,6 @@ class Worker:
                 found.append(sample)
         return found
 
-    def listening(self, ref: Ref) -> bool:
-        task = self._tasks.get(ref)
-        return task is not None and task.channel.listening
-
     def put(self, stimulus: Stimulus | BaseException) -> None:
         """What happened; an exception ends the worker, loudly, and its tasks run on."""
         self._queue.put_nowait(stimulus)

@@ -17,6 +17,7 @@ from eva.model.ids import TaskId
 from eva.ports.runtime import TaskExit
 from eva.ports.workers import (
     CheckpointFailed,
+    CheckpointOrder,
     CheckpointPolicy,
     Copy,
     PrepareOrder,
@@ -35,6 +36,7 @@ from eva.worker.stimuli import Instruction, Ref, Stimulus
 from eva.worker.verdict import Ending, verdict, wants_checkpoint
 
 DEFAULT_DEAD_MAN_MS = 600_000
+LISTEN_PATIENCE_MS = 10_000  # for a task that may still be starting, or reconnecting to us
 
 
 @dataclass
@@ -45,6 +47,7 @@ class LocalCopy:
     ordered_ms: int
     devices: Devices = field(default_factory=Devices)
     phase: Phase = Phase.STARTING
+    listens: bool = False  # was heard on its socket at least once
     attempt: int = 0
     asked_ms: int | None = None  # the checkpoint at hand, or the last that a signal asked for
     signalled: bool = False  # a checkpoint was asked for by a signal that it may yet obey
@@ -99,7 +102,8 @@ class Machine:
             PrepareOrder: self._on_prepare,
             StartOrder: self._on_start,
             StopOrder: self._on_stop,
-            st.CheckpointOrdered: self._on_checkpoint,
+            CheckpointOrder: self._on_checkpoint,
+            st.Listens: self._on_listens,
             st.Launched: self._on_launched,
             st.LaunchFailed: self._on_launch_failed,
             st.Answered: self._on_answered,
@@ -192,10 +196,13 @@ class Machine:
         run = copy.order.run
         out.append(st.Stop(copy.ref, run.stop_signal, run.stop_grace_ms))
 
-    def _on_checkpoint(
-        self, stimulus: st.CheckpointOrdered, now_ms: int, out: list[Instruction]
-    ) -> None:
-        order = stimulus.order
+    def _on_listens(self, stimulus: st.Listens, _now_ms: int, out: list[Instruction]) -> None:
+        copy = self.copies.get(stimulus.ref)
+        if copy is not None and not copy.listens:
+            copy.listens = True
+            out.append(st.Keep(copy.ref))
+
+    def _on_checkpoint(self, order: CheckpointOrder, now_ms: int, out: list[Instruction]) -> None:
         ref = Ref(order.task, order.epoch)
         copy = self.copies.get(ref)
         if copy is None:
@@ -203,32 +210,32 @@ class Machine:
             self._tell(Stopped(order.task, order.epoch, "no such copy here"), out)
         elif copy.phase is Phase.RUNNING and order.attempt > copy.attempt:
             copy.attempt = order.attempt
-            self._checkpoint(copy, now_ms, out, listening=stimulus.listening)
+            self._checkpoint(copy, now_ms, out)
 
-    def _checkpoint(
-        self, copy: LocalCopy, now_ms: int, out: list[Instruction], *, listening: bool
-    ) -> None:
-        """Ask by the best way that the task has; see `CheckpointPolicy`."""
+    def _checkpoint(self, copy: LocalCopy, now_ms: int, out: list[Instruction]) -> None:
+        """Ask by the best way that the task has; see `CheckpointPolicy`.
+
+        A task that never listened may only not have got to it yet. Where there is no other way it
+        is asked all the same, and given a moment to hear it.
+        """
         policy = copy.policy
         copy.step(Step.CHECKPOINT)
         copy.asked_ms = now_ms
         copy.deadline_ms = now_ms + policy.grace_ms
-        if listening:
-            out += [
-                st.Keep(copy.ref),
-                st.AskCheckpoint(copy.ref, copy.attempt, policy.grace_ms),
-            ]
+        if copy.listens:
+            self._ask(copy, policy.grace_ms, out)
         elif policy.signal is not None:
             copy.signalled = True
             out += [st.Keep(copy.ref), st.Signal(copy.ref, policy.signal)]
         elif policy.restart:
             self._stop(copy, out)
         else:
-            reason = (
-                "the task does not listen on $EVA_SOCKET, and its job neither names a signal nor "
-                "allows a restart: set checkpoint.signal, or use EvaIterator"
-            )
-            self._give_up(copy, reason, out)
+            patience_ms = min(policy.grace_ms, LISTEN_PATIENCE_MS)
+            copy.deadline_ms = now_ms + patience_ms
+            self._ask(copy, patience_ms, out)
+
+    def _ask(self, copy: LocalCopy, grace_ms: int, out: list[Instruction]) -> None:
+        out += [st.Keep(copy.ref), st.AskCheckpoint(copy.ref, copy.attempt, grace_ms)]
 
     # What becomes of copies
 
@@ -392,24 +399,30 @@ class Machine:
                 continue
             copy.deadline_ms = None
             if copy.phase is Phase.CHECKPOINTING:
-                reason = f"no answer within {copy.policy.grace_ms} ms"
-                self._give_up(copy, reason, out)
+                self._give_up(copy, self._silence(copy), out)
             elif copy.phase is Phase.LEAVING:
                 self._order_stop(copy, out)
         if self.winding_up is None and now_ms >= self.heard_ms + self.dead_man_ms:
             self._wind_up(now_ms, out)
 
+    def _silence(self, copy: LocalCopy) -> str:
+        if copy.listens or copy.signalled:
+            return f"no answer within {copy.policy.grace_ms} ms"
+        return (
+            "the task does not listen on $EVA_SOCKET, and its job neither names a signal nor "
+            "allows a restart: set checkpoint.signal, or use EvaIterator"
+        )
+
     def _wind_up(self, now_ms: int, out: list[Instruction]) -> None:
         """Nobody has told us anything for too long: save what can be saved, and end the expense.
 
-        Tasks without a signal are asked over their sockets; who does not answer in time is stopped.
+        Who does not checkpoint in time is stopped.
         """
         self.winding_up = f"no word from the master for {self.dead_man_ms} ms"
         for _, copy in sorted(self.copies.items()):
             if copy.phase is Phase.RUNNING:
                 copy.attempt += 1
-                listening = copy.policy.signal is None
-                self._checkpoint(copy, now_ms, out, listening=listening)
+                self._checkpoint(copy, now_ms, out)
             elif copy.phase is Phase.STARTING:
                 self._stop(copy, out)
 

@@ -39,6 +39,7 @@ CREATE TABLE IF NOT EXISTS copies (
 """
 _PLAIN = (
     "ordered_ms",
+    "listens",
     "attempt",
     "asked_ms",
     "signalled",

@@ -24,11 +24,13 @@ class TaskSocket:
         channel: TaskChannel,
         clock: Callable[[], int],
         on_answer: Callable[[Answer], None],
+        on_listening: Callable[[], None],
     ) -> None:
         self.folder = folder
         self._channel = channel
         self._clock = clock
         self._on_answer = on_answer
+        self._on_listening = on_listening
         self._open: dict[Connection, asyncio.StreamWriter] = {}
         self._server: asyncio.Server | None = None
 
@@ -47,10 +49,14 @@ class TaskSocket:
             writer.close()
             return
         self._open[connection] = writer
+        greeted = False
         try:
             while data := await reader.read(_READ_BYTES):
                 for answer in connection.receive(data, self._clock()):
                     self._on_answer(answer)
+                if connection.version is not None and not greeted:
+                    greeted = True
+                    self._on_listening()
                 self.flush()
         except OSError:
             pass  # the task is gone, or dropped the connection; it may come back

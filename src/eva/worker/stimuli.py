@@ -29,11 +29,10 @@ class Ref(NamedTuple):
 
 # --------------------------------------------------------------------------------------- stimuli
 @dataclass(frozen=True, slots=True)
-class CheckpointOrdered:
-    """The master wants a checkpoint; `listening` says whether the task would hear a request."""
+class Listens:
+    """The task was heard on its socket for the first time: it can be asked for checkpoints."""
 
-    order: CheckpointOrder
-    listening: bool
+    ref: Ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,8 @@ Stimulus = (
     PrepareOrder
     | StartOrder
     | StopOrder
-    | CheckpointOrdered
+    | CheckpointOrder
+    | Listens
     | Launched
     | LaunchFailed
     | Answered

@@ -101,7 +101,11 @@ class LocalTask:
         self._scratch = settings.state / "scratch" / name
         self._workdir = settings.state / "workdirs" / name
         self._socket = TaskSocket(
-            socket_folder(settings.state, order), self.channel, settings.clock, self._hear
+            socket_folder(settings.state, order),
+            self.channel,
+            settings.clock,
+            self._hear,
+            lambda: put(st.Listens(self.ref)),
         )
         self._parts: dict[str, asyncio.Task[None]] = {}
         self._told: TaskSample | None = None

@@ -26,9 +26,9 @@ from eva.adapters.identity.bootstrap import Bootstrap
 from eva.model.errors import EvaError
 from eva.model.ids import TaskId
 from eva.ports.runtime import LogChunk, LogCursor, UnknownTaskError
-from eva.ports.workers import CheckpointOrder, Order, Report, TaskSample, WorkerHello
+from eva.ports.workers import Report, TaskSample, WorkerHello
 from eva.worker import stimuli as st
-from eva.worker.stimuli import Ref, Stimulus
+from eva.worker.stimuli import Stimulus
 
 _log = structlog.get_logger("eva.worker")
 _OUTGOING = 32  # messages that wait for the network; more, and their makers wait
@@ -42,8 +42,6 @@ class Host(Protocol):
     def reports_after(self, number: int) -> list[tuple[int, Report]]: ...
 
     def samples(self, *, everything: bool) -> list[TaskSample]: ...
-
-    def listening(self, ref: Ref) -> bool: ...
 
     def put(self, stimulus: Stimulus) -> None: ...
 
@@ -164,13 +162,7 @@ class _Talk:
             case _:
                 order = translate.order_from_wire(message)
                 if order is not None:
-                    self._host.put(self._stimulus(order))
-
-    def _stimulus(self, order: Order) -> Stimulus:
-        if isinstance(order, CheckpointOrder):
-            listening = self._host.listening(Ref(order.task, order.epoch))
-            return st.CheckpointOrdered(order, listening)
-        return order
+                    self._host.put(order)
 
     async def _send_log(self, request: pb.LogRequest) -> None:
         stream = request.stream

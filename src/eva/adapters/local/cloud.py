@@ -132,7 +132,7 @@ class LocalCloud:
             starting = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                host.__name__,
+                "eva.adapters.local",
                 str(folder.path),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,

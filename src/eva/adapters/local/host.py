@@ -2,7 +2,8 @@
 
 It comes up after the type's delays, keeps a worker running as an init system would, and when the
 instance is to end it kills the worker, has every task of it stopped *with proof*, and only then
-says that the instance is terminated. Run as `python -m eva.adapters.local.host FOLDER LOCK_FD`.
+says that the instance is terminated. Run as `python -m eva.adapters.local FOLDER`,
+with the lock's descriptor inherited, and held by being open.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import contextlib
 import ctypes
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -149,7 +149,3 @@ def main(path: str) -> None:
         os._exit(0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal that the master may have
     asyncio.run(Host(folder, open_log(folder)).run())
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])  # the lock's descriptor is inherited, and held by being open
