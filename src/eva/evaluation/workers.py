@@ -1,14 +1,17 @@
 """Processes for work that takes all cores, and that end with the command that started them.
 
 They are spawned, not forked: a forked copy of a solver's threads is a way to hang. On Ctrl-C they
-die silently, and whatever raises in the command ends them at once instead of letting them finish.
+die silently, whatever raises in the command ends them at once instead of letting them finish, and
+should the command be killed outright, each notices and follows.
 """
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from multiprocessing.sharedctypes import Synchronized
@@ -70,4 +73,12 @@ def count_ended(number: int) -> None:
 def _begin(ended: Synchronized[int]) -> None:
     global _ended  # noqa: PLW0603  # set once, when the process begins
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_follow_parent, daemon=True).start()
     _ended = ended
+
+
+def _follow_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)  # in the middle of whatever: results are written by the parent alone
