@@ -26,7 +26,9 @@ def report(client: Client, folder: Path, options: ServeOptions, ended: list[JobO
     console = stdout()
     typer.echo("\nDecisions that changed something:")
     for decision in decisions:
-        typer.echo(f"  round {decision.round}: {_actions(decision)}\n    {decision.text}")
+        before, after = decision.hourly_micros_before, decision.hourly_micros_after
+        price = f"from {format_usd(before, 4)}/h to {format_usd(after, 4)}/h"
+        typer.echo(f"  round {decision.round}, {price}: {_actions(decision)}\n    {decision.text}")
     typer.echo("\nInstances and what was paid for them:")
     console.print(instance_table(instances))
     typer.echo("\nJobs:")

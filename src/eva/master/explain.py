@@ -165,7 +165,12 @@ def _text(reasons: list[ReasonOut], waiting: list[str], decision: Adopted | None
         ]
     lines += [f"waiting: {reason}" for reason in waiting]
     if decision is not None:
-        lines.append(f"round {decision.round}: {views.decision_text(decision.plan.decision)}")
+        before, after = decision.hourly_micros_before, decision.plan.hourly_micros
+        lines.append(
+            f"round {decision.round} took all instances together from {format_usd(before, 4)}/h to "
+            f"{format_usd(after, 4)}/h"
+        )
+        lines.append(f"chosen was {views.decision_text(decision.plan.decision)}")
         rejected = [
             candidate.name
             for candidate in decision.plan.decision.candidates

@@ -45,6 +45,7 @@ class Adopted:
     terminated: tuple[str, ...]
     moved: tuple[str, ...]
     started: tuple[str, ...]
+    hourly_micros_before: int = 0  # of the instances that the plan was made from
 
     @property
     def changed_anything(self) -> bool:
@@ -56,12 +57,16 @@ class History:
     events: deque[Happening] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
     decisions: deque[Adopted] = field(default_factory=lambda: deque(maxlen=KEPT_DECISIONS))
     numbered: int = 0
+    _before: tuple[int, int] = (0, 0)  # the round that is being planned, and its price
 
     def witness(self, now_ms: int, event: Event, commands: list[Command]) -> None:
         """Told of everything that the controller handled."""
         if isinstance(event, ev.PlanComputed):
             self._adopted(now_ms, event, commands)
         for thing in (event, *commands):
+            if isinstance(thing, cmd.ComputePlan):
+                price = sum(view.type.hourly_micros for view in thing.snapshot.instances)
+                self._before = (thing.round, price)
             words = _WORDS.get(type(thing))
             if words is not None:
                 self._add(now_ms, thing, words(thing))
@@ -94,6 +99,7 @@ class History:
                 tuple(terminated),
                 tuple(moved),
                 tuple(started),
+                self._before[1] if self._before[0] == event.round else 0,
             )
         )
 

@@ -116,6 +116,8 @@ def decision(adopted: Adopted) -> DecisionOut:
         moved=list(adopted.moved),
         started=list(adopted.started),
         unplaceable=[f"{each.task}: {each.reason}" for each in adopted.plan.unplaceable],
+        hourly_micros_before=adopted.hourly_micros_before,
+        hourly_micros_after=adopted.plan.hourly_micros,
         text=decision_text(made),
     )
 

@@ -130,6 +130,8 @@ class DecisionOut(Word):
     moved: list[str]
     started: list[str]
     unplaceable: list[str]
+    hourly_micros_before: int
+    hourly_micros_after: int
     text: str
 
 
