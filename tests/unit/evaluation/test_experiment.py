@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,6 +21,7 @@ from eva.evaluation.outcome import RELATIVE_COST, outcome_of
 from eva.evaluation.results import Results
 from eva.evaluation.tables import claim_table, main_table, markdown
 from eva.model.errors import EvaError, InputError
+from tests.support.requirements import REPOSITORY
 from tests.unit.cli.conftest import Eva
 
 TINY = """
@@ -267,3 +269,10 @@ def test_the_list_names_every_experiment(eva: Eva) -> None:
     shown = eva("experiment", "list").out
     assert all(name in shown for name in built_in())
     assert "minutes of processor time" in shown
+
+
+def test_the_example_in_the_documentation_is_an_experiment() -> None:
+    text = (REPOSITORY / "docs" / "evaluation.md").read_text()
+    start = text.index("    title: ")
+    example = textwrap.dedent(text[start : text.index("\n\n", start)])
+    assert read_experiment(example, "evaluation.md", "example").vary is not None
