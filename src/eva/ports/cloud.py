@@ -32,7 +32,8 @@ class CloudState(enum.Enum):
 class LaunchIntent:
     """One instance to be. `bootstrap` is handed to it unread: who the master is, and a token.
 
-    `zones` are hints in order of preference; empty is any.
+    `zones` are hints in order of preference; empty is any. `alternatives` are the types that would
+    do instead, best first, where the cloud has none of `type`; what came is in `CloudInstance.type`.
     """
 
     instance: InstanceId
@@ -40,6 +41,7 @@ class LaunchIntent:
     bootstrap: str = field(repr=False)  # holds a secret
     spot: bool = False
     zones: tuple[str, ...] = ()
+    alternatives: tuple[InstanceType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,96 @@
+"""What RunInstances is asked for: one instance, marked as ours from its first moment.
+
+Tags are part of the launch and not a call after it, so there is no moment in which an instance,
+its volume or its network interface exists and nobody can tell whose it is. Everything that comes
+with an instance goes with it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from eva.adapters.aws.names import tags
+from eva.adapters.aws.settings import AwsSettings
+from eva.model.errors import OperatorError
+from eva.ports.cloud import LaunchIntent
+
+_MOST_USER_DATA = 16_384  # bytes, says EC2, before they are encoded
+
+
+def run_instances(
+    settings: AwsSettings, intent: LaunchIntent, type_: str, zone: str, token: str
+) -> dict[str, Any]:
+    kinds = ["instance", "volume", "network-interface"]
+    asked: dict[str, Any] = {
+        "ClientToken": token,
+        "MinCount": 1,
+        "MaxCount": 1,
+        "ImageId": settings.image,
+        "InstanceType": type_,
+        "Placement": {"AvailabilityZone": zone},
+        "UserData": user_data(settings, intent),
+        "InstanceInitiatedShutdownBehavior": "terminate",
+        # Containers are a hop further away, so they cannot reach what the instance may do.
+        "MetadataOptions": {
+            "HttpTokens": "required",
+            "HttpPutResponseHopLimit": 1,
+            "HttpEndpoint": "enabled",
+        },
+    }
+    asked |= _network(settings, zone) | _disk(settings)
+    if settings.instance_profile:
+        asked["IamInstanceProfile"] = {"Name": settings.instance_profile}
+    if intent.spot:
+        kinds.append("spot-instances-request")
+        asked["InstanceMarketOptions"] = {
+            "MarketType": "spot",
+            "SpotOptions": {
+                "SpotInstanceType": "one-time",
+                "InstanceInterruptionBehavior": "terminate",
+            },
+        }
+    ours = tags(settings.cluster, intent.instance)
+    asked["TagSpecifications"] = [{"ResourceType": kind, "Tags": ours} for kind in kinds]
+    return asked
+
+
+def user_data(settings: AwsSettings, intent: LaunchIntent) -> str:
+    """The bootstrap holds one secret, a token that can be used once; there is no other."""
+    text = settings.user_data.replace("{join_minutes}", str(settings.join_minutes))
+    text = text.replace("{bootstrap}", shlex.quote(intent.bootstrap))
+    size = len(text.encode())
+    if size > _MOST_USER_DATA:
+        raise OperatorError(
+            f"the user data of {intent.instance} has {size} bytes, and EC2 takes {_MOST_USER_DATA}:"
+            " shorten aws.user_data, and fetch what is long from storage"
+        )
+    return text
+
+
+def _network(settings: AwsSettings, zone: str) -> dict[str, Any]:
+    subnet = settings.subnets.get(zone)
+    if subnet is None:
+        groups = list(settings.security_groups)
+        return {"SecurityGroupIds": groups} if groups else {}
+    interface = {
+        "DeviceIndex": 0,
+        "SubnetId": subnet,
+        "AssociatePublicIpAddress": settings.public_address,
+        "DeleteOnTermination": True,
+    }
+    if settings.security_groups:
+        interface["Groups"] = list(settings.security_groups)
+    return {"NetworkInterfaces": [interface]}
+
+
+def _disk(settings: AwsSettings) -> dict[str, Any]:
+    if not settings.root_volume_gib:
+        return {}
+    disk = {
+        "VolumeSize": settings.root_volume_gib,
+        "VolumeType": "gp3",
+        "Encrypted": True,
+        "DeleteOnTermination": True,
+    }
+    return {"BlockDeviceMappings": [{"DeviceName": settings.root_device, "Ebs": disk}]}

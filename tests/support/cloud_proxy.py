@@ -1,0 +1,277 @@
+"""Between the adapter and moto: what EC2 does and moto does not.
+
+moto ignores client tokens, never runs out of anything, shows everything at once, and ends instances
+at once. This proxy deduplicates tokens as EC2 does, and by its script refuses, throttles, loses
+replies after the call took effect, and shows instances late and their ends later. Everything else
+is moto's own answer. It keeps its own list of what was launched, so that tests can count.
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import urllib.parse
+import xml.etree.ElementTree as ET
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+Params = dict[str, str]
+_NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
+_STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48}
+ET.register_namespace("", _NAMESPACE)
+
+
+@dataclass
+class Launch:
+    """One instance that really exists at moto. Times are the proxy's clock."""
+
+    ref: str
+    token: str
+    params: Params
+    launched_ms: int
+    seen_from_ms: int
+    ending_ms: int | None = None
+
+    def tag(self, key: str) -> str | None:
+        for name, value in self.params.items():
+            if name.startswith("TagSpecification.1.Tag.") and value == key:
+                return self.params[name.removesuffix(".Key") + ".Value"]
+        return None
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Instead of an answer: `code` is refused with; else the connection breaks, after or before."""
+
+    code: str | None = None
+    status: int = 400
+    took_effect: bool = False
+
+
+LOST_REPLY = Fault(took_effect=True)
+LOST_REQUEST = Fault()
+
+
+def refusal(code: str, status: int = 400) -> Fault:
+    return Fault(code, status)
+
+
+THROTTLED = refusal("RequestLimitExceeded", 503)
+
+
+@dataclass
+class Script:
+    """What goes wrong. `decide` is asked at every call that no queue of `next` has a fault for."""
+
+    clock: Callable[[], int]
+    next: dict[str, deque[Fault | None]] = field(default_factory=lambda: defaultdict(deque))
+    decide: Callable[[str], Fault | None] = lambda _action: None
+    no_capacity: dict[tuple[str, str], str] = field(default_factory=dict)  # (type, zone): code
+    visible_after_ms: int = 0
+    running_after_ms: int = 0
+    terminated_after_ms: int = 0
+    answers: dict[str, str] = field(default_factory=dict)  # by action: instead of moto's
+    on_call: Callable[[str], None] = lambda _action: None
+
+
+class CloudProxy:
+    def __init__(self, upstream: tuple[str, int], clock: Callable[[], int]) -> None:
+        self.upstream = upstream
+        self.script = Script(clock)
+        self.launches: list[Launch] = []
+        self.calls: list[str] = []
+        self.asked: list[Params] = []
+        self._tokens: dict[str, tuple[Params, bytes]] = {}
+        self._lock = threading.RLock()
+
+    # What tests look at
+
+    def per_intent(self) -> Counter[str | None]:
+        return Counter(each.tag("eva:instance") for each in self.launches)
+
+    def alive(self) -> list[Launch]:
+        return [each for each in self.launches if each.ending_ms is None]
+
+    # Serving
+
+    @contextmanager
+    def running(self) -> Iterator[str]:
+        proxy = self
+
+        class Handler(_Handler):
+            cloud = proxy
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
+    def answer(self, handler: _Handler, body: bytes) -> tuple[int, bytes] | None:
+        """None breaks the connection."""
+        params = dict(urllib.parse.parse_qsl(body.decode(), keep_blank_values=True))
+        action = params.get("Action") or handler.headers.get("X-Amz-Target", "").split(".")[-1]
+        with self._lock:
+            self.calls.append(action)
+            self.asked.append(params)
+            fault = self._fault(action)
+            self.script.on_call(action)
+            if fault is not None and fault.code is not None:
+                return fault.status, error_body(fault.code)
+            if fault is not None and not fault.took_effect:
+                return None
+            answer = self._carry_out(action, params, handler, body)
+            return None if fault is not None else answer
+
+    def _fault(self, action: str) -> Fault | None:
+        queue = self.script.next[action]
+        return queue.popleft() if queue else self.script.decide(action)
+
+    def _carry_out(
+        self, action: str, params: Params, handler: _Handler, body: bytes
+    ) -> tuple[int, bytes]:
+        if action in self.script.answers:
+            return 200, self.script.answers[action].encode()
+        if action == "RunInstances":
+            return self._run(params, handler, body)
+        if action == "TerminateInstances":
+            hidden = self._hidden(params["InstanceId.1"])
+            if hidden is not None:
+                return hidden
+        if action == "DescribeInstances" and "InstanceId.1" in params:
+            hidden = self._hidden(params["InstanceId.1"])
+            if hidden is not None:
+                return hidden
+        status, reply = self.forward(handler, body)
+        if status == 200 and action == "TerminateInstances":
+            self._end(params["InstanceId.1"])
+        if status == 200 and action == "DescribeInstances":
+            reply = self._as_seen(reply)
+        return status, reply
+
+    # Launches, by token and by capacity
+
+    def _run(self, params: Params, handler: _Handler, body: bytes) -> tuple[int, bytes]:
+        token = params["ClientToken"]
+        if token in self._tokens:
+            same, reply = self._tokens[token]
+            return (
+                (200, reply) if same == params else (400, error_body("IdempotentParameterMismatch"))
+            )
+        offering = (params["InstanceType"], params["Placement.AvailabilityZone"])
+        if offering in self.script.no_capacity:
+            return 400, error_body(self.script.no_capacity[offering])
+        status, reply = self.forward(handler, body)
+        if status == 200:
+            now_ms = self.script.clock()
+            root = ET.fromstring(reply)
+            ref = root.findtext(f".//{{{_NAMESPACE}}}instanceId") or ""
+            self.launches.append(
+                Launch(ref, token, params, now_ms, now_ms + self.script.visible_after_ms)
+            )
+            reply = self._as_seen(reply, even_new=True)
+            self._tokens[token] = (params, reply)
+        return status, reply
+
+    def launch_behind(self, ref: str, params: Params, launched_ms: int) -> None:
+        """Know of an instance that was launched at moto directly."""
+        self.launches.append(Launch(ref, "", params, launched_ms, launched_ms))
+
+    # Seeing: late, and in the states that EC2 passes through
+
+    def _of(self, ref: str) -> Launch | None:
+        return next((each for each in self.launches if each.ref == ref), None)
+
+    def _hidden(self, ref: str) -> tuple[int, bytes] | None:
+        launch = self._of(ref)
+        if launch is not None and self.script.clock() < launch.seen_from_ms:
+            return 400, error_body("InvalidInstanceID.NotFound")
+        return None
+
+    def _end(self, ref: str) -> None:
+        launch = self._of(ref)
+        if launch is not None and launch.ending_ms is None:
+            launch.ending_ms = self.script.clock()
+
+    def _as_seen(self, reply: bytes, *, even_new: bool = False) -> bytes:
+        root = ET.fromstring(reply)
+        for instances in root.iter(f"{{{_NAMESPACE}}}instancesSet"):
+            for item in list(instances):
+                launch = self._of(item.findtext(f"{{{_NAMESPACE}}}instanceId") or "")
+                if launch is None:
+                    continue
+                if self.script.clock() < launch.seen_from_ms and not even_new:
+                    instances.remove(item)
+                    continue
+                self._retell(item, launch)
+        return ET.tostring(root)
+
+    def _retell(self, item: ET.Element, launch: Launch) -> None:
+        moment = datetime.fromtimestamp(launch.launched_ms / 1000, UTC)
+        state = self._state(launch)
+        texts = {
+            "launchTime": moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "instanceState/code": str(_STATE_CODES[state]),
+            "instanceState/name": state,
+        }
+        for path, text in texts.items():
+            found = item.find("/".join(f"{{{_NAMESPACE}}}{part}" for part in path.split("/")))
+            assert found is not None, f"moto's reply has no {path}"
+            found.text = text
+
+    def _state(self, launch: Launch) -> str:
+        now_ms = self.script.clock()
+        if launch.ending_ms is not None:
+            over = now_ms >= launch.ending_ms + self.script.terminated_after_ms
+            return "terminated" if over else "shutting-down"
+        return (
+            "running" if now_ms >= launch.launched_ms + self.script.running_after_ms else "pending"
+        )
+
+    def forward(self, handler: _Handler, body: bytes) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection(*self.upstream, timeout=30)
+        try:
+            headers = {k: v for k, v in handler.headers.items() if k.lower() != "content-length"}
+            connection.request("POST", handler.path, body, headers)
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    cloud: CloudProxy
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        answer = self.cloud.answer(self, body)
+        self.close_connection = answer is None
+        if answer is None:
+            return
+        status, reply = answer
+        json = "X-Amz-Target" in self.headers
+        self.send_response(status)
+        self.send_header("Content-Type", "application/x-amz-json-1.1" if json else "text/xml")
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the base class's name
+        """Say nothing: pytest's output is for failures."""
+
+
+def error_body(code: str) -> bytes:
+    return (
+        f"<Response><Errors><Error><Code>{code}</Code><Message>as scripted: {code}</Message>"
+        "</Error></Errors><RequestID>test</RequestID></Response>"
+    ).encode()
