@@ -18,6 +18,7 @@ from eva.adapters.grpc.link import LinkTimings
 from eva.adapters.grpc.server import GrpcWorkers, Listening
 from eva.adapters.identity.authority import Authority
 from eva.adapters.local import LocalCloud
+from eva.adapters.local.cloud import WORKER
 from eva.model.catalog import InstanceType
 from eva.model.ids import InstanceId, JobId, TaskId
 from eva.model.resources import Resources
@@ -87,7 +88,7 @@ class SmallMaster:
         self.folder = folder
         self.runtime = runtime
         self.storage = DirectoryStorage(folder / "storage")
-        self.cloud = LocalCloud(folder / "cloud", now_ms)
+        self.cloud = LocalCloud(folder / "cloud", now_ms, worker=(*WORKER, "--redial-ms", "100"))
         self.listener = Listener()
         self.port = self.join_port = 0
         self.workers: GrpcWorkers

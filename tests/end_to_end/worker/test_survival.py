@@ -217,8 +217,9 @@ async def test_an_instance_that_the_master_does_not_know_is_sent_away(master: Sm
 
 
 async def test_no_session_without_a_certificate_of_ours(
-    master: SmallMaster, tmp_path: Path
+    master: SmallMaster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("eva.adapters.grpc.dial.DIAL_TIMEOUT_S", 2.0)
     bootstrap = bootstrap_of(master, "i-7")
     foreign, key = Authority(tmp_path / "foreign", "test", [], now_ms()), new_key()
     token = foreign.issue_token(bootstrap.instance, now_ms())

@@ -102,7 +102,8 @@ async def test_a_signal_stands_for_a_request_where_the_job_says_so(master: Small
 
 async def test_a_task_that_cannot_checkpoint_runs_on(master: SmallMaster) -> None:
     instance = await master.launch("i-1")
-    master.send(instance, start("plain.py", "0", "forever"))
+    run = with_policy(CheckpointPolicy(500))
+    master.send(instance, start("plain.py", "0", "forever", run=run))
     await master.report(Started)
     master.send(instance, CheckpointOrder(TASK, 1, 1))
     failed = await master.report(CheckpointFailed)

@@ -58,6 +58,8 @@ def _fill(message: Any, thing: Any) -> None:
         value = getattr(thing, spec.name)
         if isinstance(value, enum.Enum):
             value = _PREFIX[type(value)] + value.name
+        if isinstance(value, str):  # names of files may hold bytes that are no text
+            value = value.encode("utf-8", "replace").decode()
         if isinstance(value, TaskRun):
             message.run.CopyFrom(run_to_wire(value))
         elif value is not None:

@@ -1,1 +1,1 @@
-"""What protoc makes of proto/; see `eva.adapters.grpc.regenerate`."""
+"""What protoc makes of `proto/`, by `proto/generate.sh`. Not edited by hand."""
