@@ -154,8 +154,8 @@ def running_at(folder: Path) -> dict[str, Any] | None:
         return None
 
 
-def start_in_background(options: ServeOptions) -> int:
-    """Start a master that outlives this command; its process id, once it answers."""
+def start_in_background(options: ServeOptions) -> subprocess.Popen[bytes]:
+    """Start a master that outlives this command; its process, once it answers."""
     from eva.model.errors import OperatorError
 
     options.home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -172,7 +172,7 @@ def start_in_background(options: ServeOptions) -> int:
             said = log.read_bytes()[begin:].decode(errors="replace").strip().splitlines()
             raise OperatorError("the master did not start:\n" + "\n".join(said[-_SAID_LINES:]))
         if is_answering(options.home, process.pid):
-            return process.pid
+            return process
         time.sleep(_LOOK_EVERY_S)
     process.kill()
     raise OperatorError(f"the master did not answer within {_START_WITHIN_S:.0f} s: see {log}")

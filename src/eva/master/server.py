@@ -87,6 +87,7 @@ def _settings(options: ServeOptions) -> MasterSettings:
         poll_ms=min(round_ms, 500),
         settle_ms=5 * MS_PER_SECOND,
         unreachable_ms=60 * MS_PER_SECOND,
+        containers=options.runtime == "docker",
     )
 
 

@@ -112,7 +112,7 @@ class Master:
         crew = Crew(memory, around.workers, vault, logs, measured, clock, writer.post)
         bootstrap = around.workers.bootstrap
         rental = Rental(memory, around.cloud, settings, clock, bootstrap, writer.post, crew.forget)
-        desk = JobDesk(memory, writer, vault, measured, around.catalog)
+        desk = JobDesk(memory, writer, vault, measured, around.catalog, settings.containers)
         tokens = Tokens(journal, lease, clock)
         tokens.load()
         desk.start()

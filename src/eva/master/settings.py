@@ -27,3 +27,4 @@ class MasterSettings:
     snapshot_every: int = 2_000  # records between two snapshots
     keys_kept_ms: int = 7 * 86_400 * MS_PER_SECOND  # answers given under idempotency keys
     compact: bool = False
+    containers: bool = True  # whether workers can run images

@@ -47,6 +47,7 @@ class JobDesk:
     vault: Vault
     measured: Measured
     catalog: Catalog
+    containers: bool = True  # whether workers can run images
     numbered: int = 0
 
     def start(self) -> None:
@@ -60,6 +61,16 @@ class JobDesk:
         if file.workdir is not None and submission.workdir is None:
             raise InputError.single(
                 submission.source, "has a workdir, and it was not uploaded: use `eva submit`"
+            )
+        if (file.image or file.dockerfile) and not self.containers:
+            raise InputError.single(
+                submission.source,
+                "names an image or a dockerfile, and this cluster runs tasks as plain processes: "
+                "start it with --runtime docker",
+            )
+        if file.file_mounts and submission.workdir is None:
+            raise InputError.single(
+                submission.source, "has file_mounts that were not uploaded: use `eva submit`"
             )
         delays = self.measured.of(workload_of(file, submission.workdir))
         spec = job_spec(file, submission.workdir, delays)

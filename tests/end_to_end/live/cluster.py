@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -46,7 +46,7 @@ class LiveCluster:
 
     home: Path
     options: ServeOptions = field(init=False)
-    pid: int = 0
+    process: subprocess.Popen[bytes] | None = None
 
     def __post_init__(self) -> None:
         self.options = ServeOptions(
@@ -54,12 +54,13 @@ class LiveCluster:
         )
 
     def start(self) -> None:
-        self.pid = start_in_background(self.options)
+        self.process = start_in_background(self.options)
 
     def kill(self) -> None:
         """`kill -9`, whatever the master is doing, and wait until it is reaped."""
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
 
     def client(self) -> Client:
         return Client(Connection.read(self.home))
@@ -89,9 +90,9 @@ class LiveCluster:
         except NotRunningError:
             return
         wait_until_gone(self.home)
-        if self.pid:
-            os.waitpid(self.pid, 0)
-            self.pid = 0
+        if self.process is not None:
+            self.process.wait()
+            self.process = None
 
     def steps(self, job: str, rank: int = 0) -> list[int]:
         books = [

@@ -1,0 +1,130 @@
+"""The commands against a real master, and what they say when there is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from eva.master.client import Connection
+from tests.end_to_end.live.cluster import LiveCluster, counting_job
+
+
+def run(home: Path, *words: str, code: int = 0, stdin: str = "") -> str:
+    answer = subprocess.run(
+        [sys.executable, "-c", "from eva.cli.main import main; main()", *words],
+        env=os.environ | {"EVA_HOME": str(home)},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
+    )
+    said = answer.stdout + answer.stderr
+    assert answer.returncode == code, said
+    return said
+
+
+def read(home: Path, *words: str) -> Any:
+    return json.loads(run(home, *words, "--json"))
+
+
+def test_the_walk_of_a_user(shared_cluster: LiveCluster, tmp_path: Path) -> None:
+    home = shared_cluster.home
+    file = tmp_path / "job.yaml"
+    file.write_text(counting_job("walk", 400))
+    said = run(home, "submit", str(file), "--detach")
+    assert "a new instance (p3.2xlarge, $3.0600/h)" in said
+    assert "adds $3.0600/h to the bill" in said
+    (job,) = [job["id"] for job in read(home, "queue") if job["name"] == "walk"]
+    shared_cluster.until(lambda client: client.job(job).state == "running")
+    assert job in run(home, "queue")
+    assert "running" in run(home, "status", job)
+    (instance,) = [each for each in read(home, "instances") if f"{job}.0" in each["tasks"]]
+    explained = run(home, "explain", job)
+    assert "reservation price $3.06/h (p3.2xlarge alone)" in explained
+    assert f"{instance['id']}, a p3.2xlarge at $3.06/h, is worth its price" in explained
+    assert "rejected: " in explained
+    assert run(home, "explain", instance["id"]).splitlines()[0] == explained.splitlines()[0]
+    assert read(home, "top").keys() == {"cluster", "jobs", "instances"}
+    assert "on its epoch 1" in run(home, "logs", job)
+    run(home, "cancel", job)
+    shared_cluster.until_over([job])
+    assert "cancelled" in run(home, "status", job, code=1)
+    assert job in run(home, "queue", "--all")
+    assert "ok   master" in run(home, "doctor")
+
+
+def test_exec_keeps_words_apart_and_passes_failure_on(shared_cluster: LiveCluster) -> None:
+    home = shared_cluster.home
+    assert "a  b;c" in run(home, "exec", "--", "echo", "a  b;c")
+    assert "failed" in run(home, "exec", "--name", "fails", "--", "false", code=1)
+
+
+def test_mistakes_say_what_to_do(shared_cluster: LiveCluster, tmp_path: Path) -> None:
+    home = shared_cluster.home
+    assert "did you mean 'run'" in run(home, "submit", "-", code=2, stdin="rum: x\n")
+    impossible = "run: x\nresources: {gpus: 100}\n"
+    assert "GPU" in run(home, "submit", "-y", "-", code=2, stdin=impossible)
+    image = "run: x\nimage: busybox\n"
+    assert "--runtime docker" in run(home, "submit", "-y", "-", code=2, stdin=image)
+    assert "there is no job 'nothing'" in run(home, "status", "nothing", code=2)
+    assert "run `eva up`" in run(tmp_path / "elsewhere", "queue", code=1)
+
+
+def test_a_stale_token_is_refused_with_the_remedy(
+    shared_cluster: LiveCluster, tmp_path: Path
+) -> None:
+    connection = Connection.read(shared_cluster.home)
+    tmp_path.joinpath("home").mkdir()
+    Connection(connection.url, "eva_stale").write(tmp_path / "home")
+    assert "revoked, or is of another cluster" in run(tmp_path / "home", "queue", code=1)
+    assert httpx.get(f"{connection.url}/api/v1/jobs").status_code == 401
+    assert httpx.get(f"{connection.url}/api/v1/health").status_code == 200
+
+
+def test_tokens_come_and_go(shared_cluster: LiveCluster) -> None:
+    home = shared_cluster.home
+    token = run(home, "token", "make", "ci").strip()
+    url = Connection.read(home).url + "/api/v1/jobs"
+    headers = {"Authorization": f"Bearer {token}"}
+    assert httpx.get(url, headers=headers).status_code == 200
+    assert "ci" in run(home, "token", "list")
+    run(home, "token", "revoke", "ci")
+    assert httpx.get(url, headers=headers).status_code == 401
+
+
+def test_a_port_in_use(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = run(tmp_path, "up", "--port", str(taken.getsockname()[1]), code=1)
+    assert "another program has it" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--host", "0.0.0.0"], "give --tls-cert and --tls-key"),
+        (["--round", "0"], "between 0.1 s and a day"),
+        (["--catalog", "papre"], "did you mean 'paper'"),
+        (["--policy", "evo"], "did you mean 'eva'"),
+        (["--store", "mysql://x"], "not a store"),
+    ],
+)
+def test_serve_refuses_what_cannot_be(tmp_path: Path, words: list[str], said: str) -> None:
+    assert said in run(tmp_path, "serve", "--port", "0", *words, code=2)
+
+
+def test_metrics_and_openapi(shared_cluster: LiveCluster) -> None:
+    connection = Connection.read(shared_cluster.home)
+    headers = {"Authorization": f"Bearer {connection.token}"}
+    metrics = httpx.get(f"{connection.url}/metrics", headers=headers).text
+    assert "eva_billed_usd_total" in metrics
+    paths = httpx.get(f"{connection.url}/api/v1/openapi.json").json()["paths"]
+    assert "/api/v1/jobs/{job}/logs" in paths
