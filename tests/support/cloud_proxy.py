@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Params = dict[str, str]
-_NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
+_NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15"
 _STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48}
 ET.register_namespace("", _NAMESPACE)
 
@@ -174,7 +174,8 @@ class CloudProxy:
         if status == 200:
             now_ms = self.script.clock()
             root = ET.fromstring(reply)
-            ref = root.findtext(f".//{{{_NAMESPACE}}}instanceId") or ""
+            ref = root.findtext(f".//{{{_NAMESPACE}}}instanceId")
+            assert ref, "moto's reply names no instance"
             self.launches.append(
                 Launch(ref, token, params, now_ms, now_ms + self.script.visible_after_ms)
             )

@@ -49,6 +49,8 @@ class CloudBench:
     again: Callable[[], Cloud]  # the same cloud, seen by a master that restarted
     clock: Callable[[], int]
     advance: Callable[[int], None]  # let so many ms pass, where time is not the world's
+    zones: tuple[str, ...] = ("zone-b", "zone-a")
+    acquire_ms: int = KIND.delays.acquire_ms  # at least, between asking and the bill's beginning
 
     async def reaches(self, name: str, state: CloudState) -> CloudInstance:
         async with asyncio.timeout(PATIENCE_S):
@@ -76,7 +78,8 @@ def fake_bench() -> CloudBench:
 
 
 async def clear(bench: CloudBench) -> None:
-    """Leave nothing behind."""
+    """Leave nothing behind, also where the test closed its cloud."""
+    bench.cloud = bench.again()
     for found in await bench.cloud.list():
         await bench.cloud.terminate(found.instance)
         await bench.reaches(found.instance, CloudState.TERMINATED)

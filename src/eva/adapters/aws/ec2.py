@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -83,7 +84,7 @@ class AwsCloud:
                 if attempt is None:
                     raise _unknown(instance)
                 if attempt.ended_ms is not None:
-                    return _from_book(attempt, CloudState.TERMINATED)
+                    return await self._look(instance)
                 return await self._end(attempt)
 
     async def list(self) -> Sequence[CloudInstance]:
@@ -200,6 +201,11 @@ def _unknown(instance: InstanceId) -> InstanceNotFoundError:
     )
 
 
+def _steady_ms() -> int:
+    """For pacing alone: calls must not wait for a wall clock that was set back."""
+    return time.monotonic_ns() // 1_000_000
+
+
 def open_ec2(
     settings: AwsSettings, folder: Path, clock: Callable[[], int], *, new_cluster: bool = False
 ) -> AwsCloud:
@@ -208,6 +214,6 @@ def open_ec2(
     A book that is missing although the cluster is not `new_cluster` is taken for lost.
     """
     book = AttemptBook(folder / BOOK_FILE, clock(), 0 if new_cluster else settings.settle_ms)
-    pacer = Pacer(settings.calls_per_second, settings.burst, clock, random.SystemRandom())
+    pacer = Pacer(settings.calls_per_second, settings.burst, _steady_ms, random.SystemRandom())
     connect = partial(boto_client, "ec2", settings.region, settings.endpoint)
     return AwsCloud(settings, Instances(settings.cluster, Connection(connect, pacer)), book, clock)
