@@ -50,6 +50,7 @@ class Cell:
     source: TraceSource
     policy: str
     seed: int
+    cpus: str = "vcpus"
     first: int | None = None
     tasks: int | None = None
     interference: float | None = None

@@ -10,7 +10,7 @@ from pathlib import Path
 from eva.evaluation.cell import Cell, code_version
 from eva.evaluation.comparison import Scenario, Wish, run
 from eva.evaluation.references import Bounds, references_of
-from eva.inputs.catalogs import builtin
+from eva.inputs.catalogs import load as load_catalog
 from eva.model.catalog import Catalog
 from eva.model.errors import OperatorError
 from eva.model.ids import JobId, task_id
@@ -30,7 +30,7 @@ _PLANNINGS = 3  # of which the median time is taken
 
 
 def run_cell(cell: Cell) -> Measures:
-    catalog = builtin(_CATALOG)
+    catalog = load_catalog(_CATALOG, cell.cpus)
     trace = make_trace(cell, catalog)
     if cell.kind == "packing":
         return _plan(cell, trace, catalog)

@@ -71,6 +71,7 @@ class Experiment(_Part):
     about: str
     kind: Literal["simulation", "packing"] = "simulation"
     trace: TraceName
+    cpus: Literal["vcpus", "physical_cores"] = "vcpus"  # what of the catalog counts as CPUs
     first: int | None = None  # jobs by default; `--full` takes the whole trace
     policies: tuple[str, ...] = Field(min_length=1)
     labels: dict[str, str] = {}
@@ -122,6 +123,7 @@ def cells_of(experiment: Experiment, trace_file: Path | None, scale: Scale) -> l
     shared = Cell(
         kind=experiment.kind,
         source=source,
+        cpus=experiment.cpus,
         policy="",
         seed=0,
         first=scale.jobs_of(experiment),

@@ -34,5 +34,11 @@ def uniform_durations(count: int, low_ms: int, high_ms: int, seed: int) -> list[
     return _whole(generator(seed, Source.DURATIONS).uniform(low_ms, high_ms, count))
 
 
+def log_uniform_durations(count: int, low_ms: int, high_ms: int, seed: int) -> list[int]:
+    """Uniform in their logarithm: as many jobs from 1 to 2 hours as from 2 to 4."""
+    exponent = generator(seed, Source.DURATIONS).uniform(np.log(low_ms), np.log(high_ms), count)
+    return _whole(np.exp(exponent))
+
+
 def _whole(values_ms: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[int]:
     return [int(value) for value in np.rint(values_ms)]
