@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.live.cluster import LiveCluster
+
+
+@pytest.fixture(scope="session", autouse=True)
+def this_python_first() -> Iterator[None]:
+    """What tasks find as `python` is the one that runs the tests, with its packages."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -19,10 +19,9 @@ JOBS = REPOSITORY / "examples" / "jobs"
 
 def submitted(cluster: LiveCluster, job: Path) -> str:
     """What `eva submit -y` prints for this job, which has to finish."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     answer = subprocess.run(
         [sys.executable, "-c", "from eva.cli.main import main; main()", "submit", "-y", str(job)],
-        env=os.environ | {"EVA_HOME": str(cluster.home), "PATH": path},
+        env=os.environ | {"EVA_HOME": str(cluster.home)},
         capture_output=True,
         text=True,
         check=False,
