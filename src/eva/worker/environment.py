@@ -21,6 +21,7 @@ from eva.ports.workers import GangPlace, StartOrder
 from eva.worker.devices import Devices
 
 SOCKET_NAME = "eva.sock"
+_ALONE = "127.0.0.1"  # the address of a task without siblings
 _SOCKET_TARGET = "/eva/socket"
 _WORKDIR_TARGET = "/eva/workdir"
 
@@ -59,7 +60,15 @@ def task_launch(
         _mounts(folders, workdir, sockets),
         None if workdir is None else _WORKDIR_TARGET,
         None if network is None else GangNetwork(network, _alias(run.gang.rank)),
+        user=_user(traits),
     )
+
+
+def _user(traits: RuntimeTraits) -> str | None:
+    """In a container, whoever the worker is, so that both may write what is mounted. A worker that
+    is root leaves it to the image.
+    """
+    return f"{os.getuid()}:{os.getgid()}" if traits.mounts and os.getuid() != 0 else None
 
 
 def _mounts(folders: TaskFolders, workdir: Path | None, sockets: Path) -> tuple[Mount, ...]:
@@ -88,10 +97,10 @@ def _alias(rank: int) -> str:
 
 def _gang(gang: GangPlace) -> dict[str, str]:
     """A task's place, in our words and in those that PyTorch and others look for."""
-    nodes = gang.node_ips
+    nodes = gang.node_ips or (_ALONE,)
     if gang.network is not None:
         nodes = tuple(_alias(rank) for rank in range(gang.world_size))
-    master = nodes[0] if nodes else "127.0.0.1"
+    master = nodes[0]
     plain = {
         "RANK": str(gang.rank),
         "WORLD_SIZE": str(gang.world_size),

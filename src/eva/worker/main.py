@@ -8,34 +8,24 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eva import __version__
-from eva.adapters.grpc.dial import RefusedByMasterError
 from eva.adapters.identity.bootstrap import Bootstrap, decode_bootstrap
 from eva.adapters.process.runtime import ProcessRuntime
-from eva.adapters.stores import open_storage
 from eva.model.errors import EvaError, InputError
 from eva.model.resources import Resources
 from eva.ports.runtime import Home, TaskPhase, TaskRuntime
-from eva.worker.agent import Worker
 from eva.worker.devices import Inventory
-from eva.worker.identity import identify
-from eva.worker.machine import DEFAULT_DEAD_MAN_MS
 from eva.worker.machine_facts import real_inventory, virtual_inventory
-from eva.worker.settings import REDIAL_MS, WorkerSettings
+from eva.worker.settings import REDIAL_MS
 
 BOOTSTRAP_VARIABLE = "EVA_BOOTSTRAP"
-REFUSED_EXIT_CODE = 3  # the master will never have us: starting again is of no use
 _POWEROFF = ("systemctl", "poweroff")
 
 
@@ -61,9 +51,6 @@ def main(argv: Sequence[str]) -> int:
         options = _parse(argv)
         work = _sweep(options) if options.sweep else _serve(options)
         return asyncio.run(work)
-    except RefusedByMasterError as error:
-        sys.stderr.write(f"eva worker: {error}\n")
-        return REFUSED_EXIT_CODE
     except EvaError as error:
         sys.stderr.write(f"eva worker: {error}\n")
         return error.exit_code
@@ -134,34 +121,20 @@ def _runtime(options: _Options) -> TaskRuntime:
 
 
 async def _serve(options: _Options) -> int:
-    bootstrap, clock = options.bootstrap, wall_clock_ms
-    identity = await identify(
-        options.state, bootstrap, clock, DEFAULT_DEAD_MAN_MS, options.redial_ms
-    )
-    storage = open_storage(bootstrap.storage or str(options.state / "storage"))
-    await asyncio.to_thread(storage.check)
-    settings = WorkerSettings(
-        bootstrap,
+    # Only here: ending an instance waits for a sweep, which needs half as much to be imported.
+    from eva.worker.serving import serve  # noqa: PLC0415
+
+    code = await serve(
+        options.bootstrap,
         options.state,
         options.address,
         options.inventory,
         _runtime(options),
-        storage,
-        clock,
-        __version__,
         options.redial_ms,
     )
-    worker = asyncio.ensure_future(Worker(settings, identity).run())
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, worker.cancel)
-    with contextlib.suppress(asyncio.CancelledError):  # asked to end: tasks run on
-        reason = await worker
-        sys.stderr.write(f"eva worker: done here, {reason}\n")
-        if options.poweroff:
-            _power_off()
-        return 0
-    return 128 + signal.SIGTERM
+    if code == 0 and options.poweroff:
+        _power_off()
+    return code
 
 
 async def _sweep(options: _Options) -> int:
@@ -179,7 +152,3 @@ def _power_off() -> None:
     program = shutil.which(_POWEROFF[0])
     if program is not None:
         subprocess.run([program, *_POWEROFF[1:]], check=False)  # noqa: S603  a fixed command
-
-
-def wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000

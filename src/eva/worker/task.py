@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import structlog
 from eva_iterator.errors import CheckpointError, ProtocolError
-from eva_iterator.manifest import checkpoint_path, latest_complete
+from eva_iterator.manifest import MANIFEST_NAME, checkpoint_path, latest_complete
 from eva_iterator.protocol import UNASKED, Answer, Checkpointed, TaskChannel
 
 from eva.adapters.machine import discard
@@ -48,6 +48,7 @@ from eva.worker.stimuli import Ref, Stimulus
 
 RETRY_S = 1.0  # between attempts at what does not depend on us: storage, a stuck process
 OPERATOR_ATTEMPTS = 5  # where only a person can help, a task's resources are not held for ever
+CLOCK_SLACK_MS = 1_000  # file systems and shells that count in seconds
 LAST_WORDS_S = 5.0  # for the output of an ended task to be read to its end
 
 T = TypeVar("T")
@@ -311,7 +312,7 @@ class LocalTask:
                 "written?"
             )
         checkpoint = storage.publish_checkpoint(self._placement, folder)
-        if checkpoint.written_at_ms < how.not_before_ms:
+        if _changed_ms(folder, checkpoint) + CLOCK_SLACK_MS < how.not_before_ms:
             raise CheckpointIncompleteError(
                 f"the newest checkpoint of {self.ref} is older than the signal that asked for one"
             )
@@ -362,6 +363,11 @@ def report_failure(
     error = None if done.cancelled() else done.exception()
     if error is not None:
         put(error)
+
+
+def _changed_ms(folder: Path, checkpoint: Checkpoint) -> int:
+    """When a checkpoint was made: by its own word, which it may leave out, or by its manifest."""
+    return max(checkpoint.written_at_ms, int((folder / MANIFEST_NAME).stat().st_mtime * 1_000))
 
 
 def _announced(folder: Path, name: str | None) -> Path | None:

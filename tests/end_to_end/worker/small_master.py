@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,22 +88,23 @@ class SmallMaster:
     def __init__(self, folder: Path, runtime: str = "process") -> None:
         self.folder = folder
         self.runtime = runtime
+        self.cluster = f"test-{uuid.uuid4().hex[:8]}"  # containers are found by it
         self.storage = DirectoryStorage(folder / "storage")
         self.cloud = LocalCloud(folder / "cloud", now_ms, worker=(*WORKER, "--redial-ms", "100"))
         self.listener = Listener()
         self.port = self.join_port = 0
         self.workers: GrpcWorkers
 
-    async def start(self) -> None:
+    async def start(self, timings: LinkTimings = TIMINGS) -> None:
         """Begin to serve, on the ports of before if there was a before."""
-        self.authority = Authority(self.folder / "identity", "test", ["127.0.0.1"], now_ms())
+        self.authority = Authority(self.folder / "identity", self.cluster, ["127.0.0.1"], now_ms())
         where = Listening(
             port=self.port,
             join_port=self.join_port,
             storage=str(self.folder / "storage"),
             runtime=self.runtime,
         )
-        self.workers = GrpcWorkers(self.authority, now_ms, where, TIMINGS)
+        self.workers = GrpcWorkers(self.authority, now_ms, where, timings)
         await self.workers.serve(self.listener)
         self.port, self.join_port = self.workers.port, self.workers.join_port
 

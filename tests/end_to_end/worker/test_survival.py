@@ -16,6 +16,7 @@ from eva.adapters.grpc.dial import (
     join,
 )
 from eva.adapters.grpc.generated import worker_pb2 as pb
+from eva.adapters.grpc.link import LinkTimings
 from eva.adapters.identity.authority import Authority
 from eva.adapters.identity.bootstrap import Bootstrap, decode_bootstrap
 from eva.adapters.identity.certificates import new_key, new_request
@@ -31,7 +32,7 @@ from eva.ports.workers import (
     Started,
     WorkerHello,
 )
-from tests.end_to_end.worker.small_master import TASK, SmallMaster, now_ms, start
+from tests.end_to_end.worker.small_master import JOB, TASK, SmallMaster, now_ms, start
 
 pytestmark = pytest.mark.anyio
 
@@ -147,6 +148,26 @@ async def _ended(master: SmallMaster, instance: InstanceId) -> CloudInstance:
     path = master.folder / "cloud" / instance / "terminated.json"
     await master.until(lambda: path.exists() or None)
     return await master.cloud.describe(instance)
+
+
+async def test_without_a_master_for_too_long_tasks_checkpoint_and_the_instance_ends(
+    tmp_path: Path,
+) -> None:
+    master = SmallMaster(tmp_path)
+    await master.start(LinkTimings(200, 5_000, dead_man_ms=1_500))
+    try:
+        instance = await master.launch("i-1")
+        master.send(instance, start("iterating.py", "10000", "0.02"))
+        await master.report(Started)
+        await master.until(lambda: master.listener.samples.get(TASK))
+        await master.stop()
+        assert "code 0" in (await _ended(master, instance)).reason
+        saved = master.storage.latest_complete_checkpoint(JOB, TASK)
+        assert saved is not None
+        done = (master.folder / "storage/jobs/job/shared/done.txt").read_text().split()
+        assert saved.step == len(done)
+    finally:
+        await master.terminate_all()
 
 
 async def test_a_spot_notice_is_passed_on(master: SmallMaster) -> None:

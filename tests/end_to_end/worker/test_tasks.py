@@ -8,7 +8,7 @@ import pytest
 
 from eva.model.ids import InstanceId, TaskId
 from eva.model.resources import Resources
-from eva.ports.runtime import Argv, ExitKind
+from eva.ports.runtime import Argv, ExitKind, Script
 from eva.ports.workers import (
     Checkpointed,
     CheckpointFailed,
@@ -192,3 +192,19 @@ async def printed(
         if what in seen:
             return
     raise AssertionError(f"{what!r} was never printed: {seen!r}")
+
+
+async def test_a_task_finds_its_workdir_its_folder_and_its_variables(master: SmallMaster) -> None:
+    source = master.folder / "submitted"
+    (source / "data").mkdir(parents=True)
+    (source / "data/words.txt").write_text("from the workdir")
+    digest = master.storage.stage_workdir(source)
+    instance = await master.launch("i-1")
+    script = '(cat data/words.txt; echo " $GREETING $EVA_TASK") >"$EVA_JOB_DIR/seen.txt"'
+    run = TaskRun(
+        Script(script), Resources(0, 1_000, 512), env={"GREETING": "hello"}, workdir=digest
+    )
+    master.send(instance, StartOrder(JOB, TASK, 1, run))
+    assert (await master.report(Exited)).exit_code == 0
+    seen = (master.folder / "storage/jobs/job/shared/seen.txt").read_text()
+    assert seen == "from the workdir hello job.0\n"
