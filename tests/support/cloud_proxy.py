@@ -96,6 +96,16 @@ class CloudProxy:
     def alive(self) -> list[Launch]:
         return [each for each in self.launches if each.ending_ms is None]
 
+    def reset(self) -> None:
+        """Everything is as at the start, at moto too."""
+        connection = http.client.HTTPConnection(*self.upstream, timeout=30)
+        connection.request("POST", "/moto-api/reset")
+        assert connection.getresponse().status == 200
+        connection.close()
+        with self._lock:
+            self.script = Script(self.script.clock)
+            self.launches, self.calls, self.asked, self._tokens = [], [], [], {}
+
     # Serving
 
     @contextmanager

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
 
 from eva.adapters.aws.book import Attempt, AttemptBook, Outcome
@@ -207,13 +208,19 @@ def _steady_ms() -> int:
 
 
 def open_ec2(
-    settings: AwsSettings, folder: Path, clock: Callable[[], int], *, new_cluster: bool = False
+    settings: AwsSettings,
+    folder: Path,
+    clock: Callable[[], int],
+    *,
+    new_cluster: bool = False,
+    connect: Callable[[], Any] | None = None,
 ) -> AwsCloud:
-    """EC2 for one cluster, whose book is kept in `folder`.
+    """EC2 for one cluster, whose book is kept in `folder`; `connect` makes another client of EC2.
 
     A book that is missing although the cluster is not `new_cluster` is taken for lost.
     """
     book = AttemptBook(folder / BOOK_FILE, clock(), 0 if new_cluster else settings.settle_ms)
     pacer = Pacer(settings.calls_per_second, settings.burst, _steady_ms, random.SystemRandom())
-    connect = partial(boto_client, "ec2", settings.region, settings.endpoint)
-    return AwsCloud(settings, Instances(settings.cluster, Connection(connect, pacer)), book, clock)
+    client = connect or partial(boto_client, "ec2", settings.region, settings.endpoint)
+    instances = Instances(settings.cluster, Connection(client, pacer))
+    return AwsCloud(settings, instances, book, clock)

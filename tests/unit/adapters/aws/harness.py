@@ -1,0 +1,99 @@
+"""An adapter, the proxy under it, and a clock that goes when it is told to."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from eva.adapters.aws import AwsCloud, AwsSettings, open_ec2
+from eva.adapters.aws.connection import boto_client
+from eva.model.catalog import InstanceType
+from eva.model.ids import InstanceId
+from eva.model.resources import Resources
+from eva.ports.cloud import LaunchIntent
+from tests.support.cloud_proxy import CloudProxy
+from tests.support.moto_server import IMAGE, REGION
+
+ZONES = ("us-east-1a", "us-east-1b")
+BIG = InstanceType("p3.8xlarge", "p3", Resources(4, 32_000, 249_856), 12_240_000)
+BIGGER = InstanceType("p3.16xlarge", "p3", Resources(8, 64_000, 499_712), 24_480_000)
+_numbers = itertools.count(1)
+
+
+def intent(name: str, *, spot: bool = False, more: tuple[InstanceType, ...] = ()) -> LaunchIntent:
+    return LaunchIntent(InstanceId(name), BIG, f"eva1.{name}", spot, alternatives=more)
+
+
+@dataclass
+class Clock:
+    now_ms: int = 1_800_000_000_000
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def advance(self, passed_ms: int) -> None:
+        self.now_ms += passed_ms
+
+
+@dataclass
+class Bench:
+    """`open` is the adapter after a restart; all of them share one client, which is costly."""
+
+    proxy: CloudProxy
+    clock: Clock
+    settings: AwsSettings
+    folder: Path
+    client: Any
+    opened: list[AwsCloud] = field(default_factory=list)
+
+    def open(self, *, new_cluster: bool = True, folder: Path | None = None) -> AwsCloud:
+        cloud = open_ec2(
+            self.settings,
+            folder or self.folder,
+            self.clock,
+            new_cluster=new_cluster,
+            connect=lambda: self.client,
+        )
+        self.opened.append(cloud)
+        return cloud
+
+    def calls(self, action: str) -> int:
+        return self.proxy.calls.count(action)
+
+    def asked(self, action: str) -> list[dict[str, str]]:
+        return [params for params in self.proxy.asked if params.get("Action") == action]
+
+    def start_over(self, folder: Path) -> None:
+        """Another cluster in an empty account, over the same connection."""
+        self.proxy.reset()
+        self.folder = folder
+        self.settings = replace(self.settings, cluster=f"test-{next(_numbers)}")
+
+
+@asynccontextmanager
+async def running(
+    moto: tuple[str, int], folder: Path, new_settings: Callable[[AwsSettings], AwsSettings]
+) -> AsyncIterator[Bench]:
+    clock = Clock()
+    proxy = CloudProxy(moto, clock)
+    async with AsyncExitStack() as stack:
+        endpoint = stack.enter_context(proxy.running())
+        settings = AwsSettings(
+            f"test-{next(_numbers)}",
+            REGION,
+            IMAGE,
+            ZONES,
+            endpoint=endpoint,
+            calls_per_second=1_000,
+            burst=1_000,
+        )
+        client = boto_client("ec2", REGION, endpoint)
+        stack.callback(client.close)
+        bench = Bench(proxy, clock, new_settings(settings), folder, client)
+        yield bench
+        for cloud in bench.opened:
+            await cloud.close()
