@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -128,3 +129,29 @@ def test_metrics_and_openapi(shared_cluster: LiveCluster) -> None:
     assert "eva_billed_usd_total" in metrics
     paths = httpx.get(f"{connection.url}/api/v1/openapi.json").json()["paths"]
     assert "/api/v1/jobs/{job}/logs" in paths
+
+
+def test_ctrl_c_detaches_and_the_job_goes_on(shared_cluster: LiveCluster, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(counting_job("detached", 60))
+    submitting = subprocess.Popen(
+        [sys.executable, "-c", "from eva.cli.main import main; main()", "submit", "-y", str(file)],
+        env=os.environ | {"EVA_HOME": str(shared_cluster.home), "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with submitting:
+        assert submitting.stdout is not None
+        said = ""
+        while "goes on after step" not in said:  # the job's own first words
+            line = submitting.stdout.readline()
+            assert line, said
+            said += line
+        submitting.send_signal(signal.SIGINT)
+        _, noted = submitting.communicate(timeout=20)
+    assert submitting.returncode == 130, noted
+    assert "goes on: eva logs -f" in noted
+    job = said.split()[1].rstrip(".")
+    shared_cluster.until_over([job])
+    assert shared_cluster.steps(job) == list(range(1, 61))

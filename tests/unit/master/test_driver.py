@@ -25,13 +25,13 @@ def test_a_job_runs_and_its_instance_goes(bench: Bench) -> None:
         async with running(bench) as master:
             job = await bench.submit()
             await until(lambda: bench.world.running(f"{job}.0"))
-            assert len(bench.world.cloud.live) == 1
+            assert len(list(bench.world.cloud.live)) == 1
             bench.world.finish(f"{job}.0")
             await until(lambda: job in master.state.records)
             assert master.state.records[JobId(job)].state is JobState.FINISHED
             await until(lambda: not master.state.instances)
             assert not bench.world.cloud.live
-            check_everything(master.state)
+            check_everything(master.memory.state)
 
     asyncio.run(story())
 
@@ -114,7 +114,7 @@ def test_refused_and_unanswered_launches(bench: Bench) -> None:
             assert [account.ended_by for account in master.state.ledger.closed] == [
                 "launch refused: none"
             ]
-            assert len(bench.world.cloud.live) == 1
+            assert len(list(bench.world.cloud.live)) == 1
 
     asyncio.run(story())
 
@@ -149,7 +149,7 @@ def test_a_crash_at_any_moment_loses_and_doubles_nothing(bench: Bench, moment: i
             await until(lambda: len(master.state.records) == 2 and not master.state.instances)
             assert not bench.world.cloud.live
             assert len(bench.world.runs) == len(set(bench.world.runs))
-            check_everything(master.state)
+            check_everything(master.memory.state)
 
     asyncio.run(story())
 
