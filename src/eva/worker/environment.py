@@ -26,11 +26,16 @@ _SOCKET_TARGET = "/eva/socket"
 _WORKDIR_TARGET = "/eva/workdir"
 
 
-def socket_folder(state: Path, order: StartOrder) -> Path:
-    """A short path, for a Unix socket's may have 107 bytes; the same after a restart."""
+def socket_root(state: Path) -> Path:
+    """All sockets of a worker. A short path, for a Unix socket's may have 107 bytes."""
     whose = hashlib.sha256(str(state.absolute()).encode()).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"eva-{os.getuid()}-{whose}"
+
+
+def socket_folder(state: Path, order: StartOrder) -> Path:
+    """That of one task; the same after a restart."""
     which = hashlib.sha256(f"{order.task}/{order.epoch}".encode()).hexdigest()[:12]
-    return Path(tempfile.gettempdir()) / f"eva-{os.getuid()}-{whose}" / which
+    return socket_root(state) / which
 
 
 def task_launch(

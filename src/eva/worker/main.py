@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eva.adapters.identity.bootstrap import Bootstrap, decode_bootstrap
+from eva.adapters.machine import discard
 from eva.adapters.process.runtime import ProcessRuntime
 from eva.model.errors import EvaError, InputError
 from eva.model.resources import Resources
 from eva.ports.runtime import Home, TaskPhase, TaskRuntime
 from eva.worker.devices import Inventory
+from eva.worker.environment import socket_root
 from eva.worker.machine_facts import real_inventory, virtual_inventory
 from eva.worker.settings import REDIAL_MS
 
@@ -145,6 +147,7 @@ async def _sweep(options: _Options) -> int:
             await runtime.stop(status.ref, 0)
         await runtime.remove(status.ref)
     await runtime.close()
+    discard(socket_root(options.state))
     return 0
 
 

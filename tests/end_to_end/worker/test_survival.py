@@ -32,6 +32,7 @@ from eva.ports.workers import (
     Started,
     WorkerHello,
 )
+from eva.worker.environment import socket_root
 from tests.end_to_end.worker.small_master import JOB, TASK, SmallMaster, now_ms, start
 
 pytestmark = pytest.mark.anyio
@@ -115,8 +116,11 @@ async def test_terminating_an_instance_ends_all_that_it_runs(master: SmallMaster
     master.send(instance, start("plain.py", "0", mark, "stubborn", "forever"))
     await master.report(Started)
     assert _running(mark)
+    sockets = socket_root(master.folder / "cloud" / instance / "worker")
+    assert list(sockets.iterdir())
     await master.terminate_all()
     assert not _running(mark)
+    assert not sockets.exists()
 
 
 def _running(mark: str) -> list[str]:
