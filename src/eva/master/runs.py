@@ -35,7 +35,7 @@ def task_run(
         program=program,
         demand=task.demand(on),
         image=_image(definition),
-        env=dict(definition.env) | vault.open(definition.sealed_secrets) | _own_env(definition),
+        env=dict(definition.env) | vault.open(definition.sealed_secrets),
         workdir=None if definition.workdir is None else WorkdirDigest(definition.workdir),
         shm_mib=definition.shm_mib,
         checkpoint=CheckpointPolicy(
@@ -49,11 +49,6 @@ def task_run(
         stop_signal=number if own_place and number is not None else signal.SIGTERM,
         stop_grace_ms=definition.checkpoint_grace_ms if own_place else TaskRun(None).stop_grace_ms,
     )
-
-
-def _own_env(definition: Definition) -> dict[str, str]:
-    path = definition.checkpoint_path
-    return {} if path is None else {"EVA_CHECKPOINT_PATH": path}
 
 
 def _image(definition: Definition) -> ImageReference | DockerfileBuild | None:

@@ -10,9 +10,10 @@ from eva.control.invariants import check_everything
 from eva.control.journal import digest
 from eva.control.lifecycle import JobState
 from eva.master import memory as remembering
+from eva.master.logs import lines
 from eva.master.submission import KeyReusedError
 from eva.model.errors import InputError
-from eva.model.ids import JobId
+from eva.model.ids import JobId, TaskId
 from eva.ports.cloud import CloudCapacityError, CloudUnreachableError
 from eva.ports.journal import JournalFullError
 from tests.unit.master.conftest import JOB, Bench, running, until
@@ -213,5 +214,36 @@ def test_winding_up_leaves_nothing(bench: Bench) -> None:
             await master.wind_up()
             assert not bench.world.cloud.live
             assert len(master.state.records) == 2
+
+    asyncio.run(story())
+
+
+def test_measured_delays_weigh_in_later_jobs_of_the_workload(bench: Bench) -> None:
+    async def story() -> None:
+        async with running(bench) as master:
+            first = await bench.submit()
+            assert master.state.jobs[JobId(first)].spec.tasks[0].delays.launch_ms == 0
+            await until(lambda: bench.world.running(f"{first}.0"))
+            await until(lambda: master.measured.launch_ms)
+            second = await bench.submit()
+            assert master.state.jobs[JobId(second)].spec.tasks[0].delays.launch_ms == 5
+
+    asyncio.run(story())
+
+
+def test_output_is_kept_when_the_instance_is_gone(bench: Bench) -> None:
+    async def story() -> None:
+        async with running(bench) as master:
+            job = await bench.submit()
+            await until(lambda: bench.world.running(f"{job}.0"))
+            bench.world.finish(f"{job}.0")
+            await until(lambda: not master.state.instances and job in master.state.records)
+            kept = [
+                line
+                async for line in lines(
+                    master.logs, [TaskId(f"{job}.0")], follow=True, is_over=lambda: True
+                )
+            ]
+            assert kept == [(f"{job}.0", f"{job}.0 epoch 1 on i-1")]
 
     asyncio.run(story())
