@@ -135,11 +135,18 @@ def docker_bench(home: Home, folder: Path, image: str) -> Bench:
 
 
 async def clear(bench: Bench) -> None:
-    """Stop and remove all that a test has started, through the port."""
+    """Stop and remove all that a test has started, through the port.
+
+    Looked at again after a removal: an engine may still be creating for a worker that was killed.
+    """
     for instance in (bench.home.instance, OTHER_INSTANCE):
         runtime = bench.open(instance)
-        for status in await runtime.adopt():
-            await runtime.stop(status.ref, 0)
-            await runtime.remove(status.ref)
+        for _ in range(5):
+            left = await runtime.adopt()
+            if not left:
+                break
+            for status in left:
+                await runtime.stop(status.ref, 0)
+                await runtime.remove(status.ref)
         assert list(await runtime.adopt()) == []
     await asyncio.gather(*(runtime.close() for runtime in bench.opened))

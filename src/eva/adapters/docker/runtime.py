@@ -52,6 +52,7 @@ from eva.ports.runtime import (
     check_home,
 )
 
+KILL_AGAIN_S = 1.0
 KILL_PATIENCE_S = 30.0
 RECHECK_S = 2.0  # should the stream of events have missed one
 # The init process is what the engine executes; whether it could execute the program, it prints.
@@ -199,15 +200,25 @@ class DockerRuntime:
             async with asyncio.timeout(grace_ms / 1000):
                 return StopProof(ref, await self.wait(ref))
         except TimeoutError:
-            await self.signal(ref, SIGKILL)
+            pass
         try:
             async with asyncio.timeout(KILL_PATIENCE_S):
-                return StopProof(ref, await self.wait(ref))
+                return StopProof(ref, await self._kill(ref))
         except TimeoutError:
             raise StopUnprovenError(
                 f"task {ref} was killed and Docker has not seen it end {KILL_PATIENCE_S:g}s "
                 f"later. Ask again, or terminate the instance"
             ) from None
+
+    async def _kill(self, ref: TaskRef) -> TaskExit:
+        """Kill until it has ended: a container that is only being started does not hear it yet."""
+        while True:
+            await self.signal(ref, SIGKILL)
+            try:
+                async with asyncio.timeout(KILL_AGAIN_S):
+                    return await self.wait(ref)
+            except TimeoutError:
+                continue
 
     async def wait(self, ref: TaskRef) -> TaskExit:
         with self._deaths.watched() as death:
