@@ -177,5 +177,5 @@ def _text(reasons: list[ReasonOut], waiting: list[str], decision: Adopted | None
             if candidate.name != decision.plan.decision.chosen
         ]
         if rejected:
-            lines.append(f"rejected: {', '.join(rejected)}, which is worth less by that sum")
+            lines.append(f"rejected: {', '.join(rejected)}, which by that sum is worth no more")
     return "\n".join(lines) or "nothing is planned for it yet: wait for the next round"

@@ -147,19 +147,21 @@ def decision_text(made: Decision) -> str:
     """Why this configuration and not the other: the paper's S x D - M, in dollars."""
     if made.horizon_hours is None or not made.candidates:
         return made.reason or f"{made.chosen}: the policy weighs no alternatives"
-    parts = []
     hours = finite(made.horizon_hours)
+    alike: dict[tuple[int, int], list[str]] = {}  # candidates that come to the same
     for candidate in made.candidates:
-        saves, costs = (
-            format_usd(candidate.saving_micros),
-            format_usd(candidate.migration_micros, 4),
-        )
-        if hours is None:
-            parts.append(f"{candidate.name} saves {saves}/h for good, costs {costs} once")
-        else:
-            net = round(candidate.saving_micros * hours) - candidate.migration_micros
-            parts.append(
-                f"{candidate.name} saves {saves}/h x {hours:.3f} h - {costs} migration"
-                f" = {format_usd(net, 4)}"
-            )
-    return f"{made.chosen}: " + "; ".join(parts)
+        sums = (candidate.saving_micros, candidate.migration_micros)
+        alike.setdefault(sums, []).append(candidate.name)
+    parts = [
+        f"{' and '.join(names)}: {_sum_text(saving, migration, hours)}"
+        for (saving, migration), names in alike.items()
+    ]
+    return f"{made.chosen}, of {'; '.join(parts)}"
+
+
+def _sum_text(saving_micros: int, migration_micros: int, hours: float | None) -> str:
+    saves, costs = format_usd(saving_micros, 4), format_usd(migration_micros, 4)
+    if hours is None:
+        return f"{saves}/h saved for good, {costs} migration once"
+    net = format_usd(round(saving_micros * hours) - migration_micros, 4)
+    return f"{saves}/h saved x {hours:.4f} h - {costs} migration = {net}"
