@@ -160,6 +160,13 @@ class Packer:
             self._families[family] = next(alike, look)
         return self._families[family]
 
+    def anyone_is_slowed(self) -> bool:
+        """Whether any two of the classes are expected to interfere at all."""
+        if not self.valuation.interference:
+            return False
+        recorded = any(self.table.sets_of(group.spec.workload) for group in self.classes)
+        return recorded or bool((self.pairs < 1).any())
+
     def classes_of(self, workload: Workload) -> list[int]:
         """Positions of the classes that run `workload`."""
         return self._classes_of.get(workload, [])

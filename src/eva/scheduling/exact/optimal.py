@@ -51,7 +51,7 @@ class OptimalPolicy:
         return ClusterPlan(instances, situation.unplaceable, decision)
 
     def _answer(self, packer: Packer, catalog: Catalog, stock: Ints) -> Answer:
-        if packer.valuation.interference:
+        if packer.anyone_is_slowed():
             return guarded_least_cost(packer, catalog, stock, self.doubt, self.most_tasks)
         return least_cost(packer, catalog, stock, self.prove_ms)
 
