@@ -12,7 +12,7 @@ WORKERS ?= 2
 SEEDS ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint format types layers unit demo bench-packing soak lock clean
+.PHONY: help setup test lint format types layers unit demo fidelity bench-packing soak lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ unit: $(READY) ## the tests alone (WORKERS=2 processes)
 
 demo: $(READY) ## plan the paper's worked example, and say why
 	$(BIN)/eva solve --tasks examples/paper-example/tasks.csv --catalog examples/paper-example/catalog.csv
+
+fidelity: $(READY) ## 32 jobs live and simulated: do the bills agree? (about 8 minutes)
+	$(BIN)/python -m benchmarks.fidelity
 
 bench-packing: $(READY) ## how fast and how near the optimum packing is, as tables
 	$(BIN)/python -m benchmarks.packing

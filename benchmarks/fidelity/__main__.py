@@ -16,12 +16,15 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="8 short jobs, a wider tolerance")
     parser.add_argument("--policy", action="append", help="instead of No-Packing and Eva")
     parser.add_argument("--scale", type=float, help="seconds of the trace in one second here")
-    parser.add_argument("--seed", type=int, default=0, help="of the trace")
+    parser.add_argument("--seed", type=int, help="of the trace")
     parser.add_argument("--keep", type=Path, help="keep journals, logs and diaries in this folder")
     given = parser.parse_args()
-    scenario = replace(QUICK if given.quick else FULL, seed=given.seed)
-    if given.scale is not None:
-        scenario = replace(scenario, scale=given.scale)
+    chosen = QUICK if given.quick else FULL
+    scenario = replace(
+        chosen,
+        seed=chosen.seed if given.seed is None else given.seed,
+        scale=chosen.scale if given.scale is None else given.scale,
+    )
     trace = scenario.trace
     last_h = trace.jobs[-1].arrival_ms / 3_600_000
     print(

@@ -78,9 +78,11 @@ def _cluster(options: ServeOptions) -> Iterator[Client]:
     process = start_in_background(options)
     try:
         with Client(Connection.read(options.home)) as client:
-            yield client
-            client.shut_down(cancel=True)
-            wait_until_gone(options.home)
+            try:
+                yield client
+            finally:
+                client.shut_down(cancel=True)
+                wait_until_gone(options.home)
     finally:
         process.terminate()
         process.wait()

@@ -57,9 +57,12 @@ class Scenario:
 
 
 FULL = Scenario("32 jobs", SMALL_PHYSICAL, scale=240.0, tolerance=0.05)
+# Few jobs, but packed, migrated and in gangs: with this seed Eva does all of it. A bill of so few
+# moves further with one late migration, hence the wider tolerance.
 QUICK = Scenario(
     "8 jobs",
-    Sampling(8, shortest_ms=1_800_000, longest_ms=3_600_000, mean_interarrival_ms=240_000),
-    scale=300.0,
-    tolerance=0.20,
+    Sampling(8, shortest_ms=1_800_000, longest_ms=3_600_000, mean_interarrival_ms=120_000),
+    scale=240.0,
+    tolerance=0.15,
+    seed=6,
 )
