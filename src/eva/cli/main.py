@@ -19,8 +19,10 @@ from eva.cli import (
     solve,
     submitting,
     trace,
+    working,
 )
 from eva.cli.console import print_error
+from eva.cli.working import HANDED_ON
 from eva.model.errors import EvaError
 
 app = typer.Typer(
@@ -38,6 +40,7 @@ app.command("demo")(demo.demo)
 app.command("up")(serving.up)
 app.command("down")(serving.down)
 app.command("serve")(serving.serve)
+app.command("worker", context_settings=HANDED_ON)(working.worker)
 app.command("submit")(submitting.submit)
 app.command("exec")(submitting.exec_)
 app.command("queue")(jobs.queue)
