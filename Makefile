@@ -12,7 +12,7 @@ WORKERS ?= 2
 SEEDS ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint format types layers unit demo fidelity bench-packing soak lock clean
+.PHONY: help setup test lint format types layers unit demo example paper fidelity bench-packing soak proto lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,8 +48,14 @@ layers: $(READY)
 unit: $(READY) ## the tests alone (WORKERS=2 processes)
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
-demo: $(READY) ## plan the paper's worked example, and say why
+demo: $(READY) ## three jobs packed, migrated and finished on this machine, in under two minutes
+	$(BIN)/eva demo
+
+example: $(READY) ## plan the paper's worked example, and say why
 	$(BIN)/eva solve --tasks examples/paper-example/tasks.csv --catalog examples/paper-example/catalog.csv
+
+paper: $(READY) ## the paper's evaluation: TRACE=openb_pod_list_default.csv, or a synthetic trace
+	$(BIN)/eva experiment run all --out results $(if $(TRACE),--trace $(TRACE))
 
 fidelity: $(READY) ## 32 jobs live and simulated: do the bills agree? (about 8 minutes)
 	$(BIN)/python -m benchmarks.fidelity
@@ -60,6 +66,9 @@ bench-packing: $(READY) ## how fast and how near the optimum packing is, as tabl
 soak: $(READY) ## SEEDS=10000 random fault schedules, and the search for every planted bug
 	$(BIN)/python -m tests.simulation.soak --seeds $(SEEDS) --jobs $(WORKERS)
 	$(BIN)/python -m tests.simulation.soak --mutations --jobs $(WORKERS)
+
+proto: $(READY) ## generate the worker protocol's messages from proto/
+	PYTHON=$(BIN)/python proto/generate.sh
 
 lock: $(READY) ## resolve requirements.lock anew from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --upgrade \
