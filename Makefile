@@ -10,6 +10,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 SEEDS ?= 10000
+KILLS ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test lint format types layers unit demo example paper fidelity bench-packing soak proto lock clean
@@ -63,9 +64,10 @@ fidelity: $(READY) ## 32 jobs live and simulated: do the bills agree? (about 8 m
 bench-packing: $(READY) ## how fast and how near the optimum packing is, as tables
 	$(BIN)/python -m benchmarks.packing
 
-soak: $(READY) ## SEEDS=10000 random fault schedules, and the search for every planted bug
+soak: $(READY) ## SEEDS=10000 fault schedules, the search for planted bugs, KILLS=50 of a live master
 	$(BIN)/python -m tests.simulation.soak --seeds $(SEEDS) --jobs $(WORKERS)
 	$(BIN)/python -m tests.simulation.soak --mutations --jobs $(WORKERS)
+	$(BIN)/python -m tests.end_to_end.live.kill_soak --kills $(KILLS)
 
 proto: $(READY) ## generate the worker protocol's messages from proto/
 	PYTHON=$(BIN)/python proto/generate.sh
