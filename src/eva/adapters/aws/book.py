@@ -111,16 +111,19 @@ class AttemptBook:
             ).fetchall()
         return [_attempt(row) for row in rows]
 
-    def begin(
+    def draft(
         self, instance: InstanceId, type_: str, zone: str, *, spot: bool, now_ms: int
     ) -> Attempt:
-        """The next attempt for an intent, not asked for yet."""
+        """The next attempt for an intent, not in the book before it is asked for or granted.
+
+        An open attempt that was only written down would be asked for after a crash, also where
+        it was meant to record an instance that is there.
+        """
         before = self.last(instance)
         number = 1 if before is None else before.number + 1
-        fresh = Attempt(
+        return Attempt(
             instance, number, type_, zone, spot, Outcome.OPEN, asked_ms=None, begun_ms=now_ms
         )
-        return self._write(fresh)
 
     def ask(self, attempt: Attempt, now_ms: int) -> Attempt:
         """It is about to be asked for; from here on it may have happened."""

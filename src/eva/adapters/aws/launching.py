@@ -49,7 +49,7 @@ class Launcher:
             if shown is not None:
                 return shown
         for offering in self._offerings.of(intent):
-            attempt = self._book.begin(
+            attempt = self._book.draft(
                 intent.instance,
                 offering.type.name,
                 offering.zone,
@@ -102,7 +102,7 @@ class Launcher:
     def _record(self, instance: InstanceId, shown: Sighting) -> Attempt:
         last = self._book.last(instance)
         if last is None or last.outcome is not Outcome.OPEN:
-            last = self._book.begin(
+            last = self._book.draft(
                 instance, shown.type, shown.zone, spot=shown.spot, now_ms=self._clock()
             )
         found = replace(
@@ -118,6 +118,7 @@ class Launcher:
         if attempt.asked_ms is not None:
             waited_ms = self._clock() - attempt.asked_ms
             if waited_ms < self._settings.settle_ms:
+                self._book.unask(attempt)
                 raise CloudUnreachableError(
                     f"whether attempt {attempt.number} for {attempt.instance} ({attempt.type} in "
                     f"{attempt.zone}) got an instance is not known yet: ask again in a minute"
@@ -154,8 +155,8 @@ class Launcher:
             raise error
         if error.verdict is Verdict.TOKEN_SPENT:
             return await self._spent(error, before)
-        self._book.unask(before)
         if error.verdict is Verdict.SLOWER:
+            self._book.unask(before)
             raise error
         if error.verdict in {Verdict.NOT_HERE, Verdict.NOT_THIS_TYPE}:
             self._offerings.set_aside(offering, error)
@@ -175,8 +176,7 @@ class Launcher:
         if found:
             self._record(before.instance, found[0])
             return found[0]
-        if before.asked_ms is not None:
-            self._book.unask(before)
-            self._give_up(before)
-            return None
-        raise error
+        if before.asked_ms is None:
+            raise error
+        self._give_up(before)
+        return None

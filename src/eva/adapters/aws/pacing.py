@@ -48,7 +48,7 @@ class Pacer:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._gap_ms = MS_PER_SECOND / calls_per_second
-        self._burst_ms = self._gap_ms * burst
+        self._burst_ms = self._gap_ms * (burst - 1)
         self._clock, self._chance, self._sleep = clock, chance, sleep
         self._next_ms = float("-inf")  # when the bucket is empty, the next call is at this time
         self._blocked_until_ms = float("-inf")

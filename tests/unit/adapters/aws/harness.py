@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from eva.adapters.aws import AwsCloud, AwsSettings, open_ec2
 from eva.adapters.aws.connection import boto_client
@@ -16,7 +18,7 @@ from eva.model.ids import InstanceId
 from eva.model.resources import Resources
 from eva.ports.cloud import LaunchIntent
 from tests.support.cloud_proxy import CloudProxy
-from tests.support.moto_server import IMAGE, REGION
+from tests.support.moto_server import CREDENTIALS, IMAGE, REGION
 
 ZONES = ("us-east-1a", "us-east-1b")
 BIG = InstanceType("p3.8xlarge", "p3", Resources(4, 32_000, 249_856), 12_240_000)
@@ -67,33 +69,31 @@ class Bench:
     def asked(self, action: str) -> list[dict[str, str]]:
         return [params for params in self.proxy.asked if params.get("Action") == action]
 
-    def start_over(self, folder: Path) -> None:
-        """Another cluster in an empty account, over the same connection."""
-        self.proxy.reset()
-        self.folder = folder
-        self.settings = replace(self.settings, cluster=f"test-{next(_numbers)}")
+
+@contextmanager
+def connected(moto: tuple[str, int]) -> Iterator[tuple[CloudProxy, Clock, Any]]:
+    """The proxy and a client with made-up credentials: slow to make, so made once."""
+    clock = Clock()
+    proxy = CloudProxy(moto, clock)
+    with proxy.running() as endpoint, pytest.MonkeyPatch.context() as environment:
+        for name, value in CREDENTIALS.items():
+            environment.setenv(name, value)
+        client = boto_client("ec2", REGION, endpoint)
+        environment.undo()
+        yield proxy, clock, client
+        client.close()
 
 
 @asynccontextmanager
-async def running(
-    moto: tuple[str, int], folder: Path, new_settings: Callable[[AwsSettings], AwsSettings]
+async def new_bench(
+    folder: Path, proxy: CloudProxy, clock: Clock, client: Any
 ) -> AsyncIterator[Bench]:
-    clock = Clock()
-    proxy = CloudProxy(moto, clock)
-    async with AsyncExitStack() as stack:
-        endpoint = stack.enter_context(proxy.running())
-        settings = AwsSettings(
-            f"test-{next(_numbers)}",
-            REGION,
-            IMAGE,
-            ZONES,
-            endpoint=endpoint,
-            calls_per_second=1_000,
-            burst=1_000,
-        )
-        client = boto_client("ec2", REGION, endpoint)
-        stack.callback(client.close)
-        bench = Bench(proxy, clock, new_settings(settings), folder, client)
-        yield bench
-        for cloud in bench.opened:
-            await cloud.close()
+    """A new cluster in an empty account."""
+    proxy.reset()
+    settings = AwsSettings(
+        f"test-{next(_numbers)}", REGION, IMAGE, ZONES, calls_per_second=1_000, burst=1_000
+    )
+    bench = Bench(proxy, clock, settings, folder, client)
+    yield bench
+    for cloud in bench.opened:
+        await cloud.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -247,9 +246,6 @@ async def test_a_lost_book_launches_what_was_never_launched(bench: Bench, tmp_pa
     began_ms = bench.clock()
     assert (await until_known(bench, intent("i-1"))).ref
     assert bench.clock() - began_ms >= bench.settings.settle_ms
-
-
-Call = Callable[[InstanceId], object]
 
 
 async def test_a_new_instance_that_is_not_shown_yet_is_not_gone(bench: Bench) -> None:

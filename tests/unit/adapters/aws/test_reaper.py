@@ -1,0 +1,195 @@
+"""The reaper: what it decides over random histories, and what it does over HTTP."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eva.adapters.aws.names import tags
+from eva.adapters.aws.reaper import MIN_AGE_MS, Cause, doomed
+from eva.adapters.aws.reaping import sweep
+from eva.adapters.aws.sightings import Sighting
+from eva.model.ids import InstanceId
+from eva.ports.cloud import CloudState
+from tests.support.cloud_proxy import THROTTLED, refusal
+from tests.support.moto_server import IMAGE, direct_client
+from tests.unit.adapters.aws.harness import Bench, intent
+
+NOW_MS = 1_800_000_000_000
+OURS, THEIRS = "ours", "theirs"
+intents = st.sampled_from([InstanceId(f"i-{n}") for n in range(4)])
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[Sighting], dict[InstanceId, str | None]]:
+    """Instances of any cluster, age and state; a journal that knows some of the intents."""
+    seen = [
+        Sighting(
+            f"i-{number:04}",
+            draw(st.sampled_from([OURS, THEIRS, "", "OURS", "ours "])),
+            draw(st.one_of(intents, st.just(InstanceId("")))),
+            "m5.large",
+            "us-east-1a",
+            draw(st.sampled_from(CloudState)),
+            NOW_MS - draw(st.integers(-5_000, 3 * MIN_AGE_MS)),
+        )
+        for number in range(draw(st.integers(0, 6)))
+    ]
+    refs = st.one_of(st.none(), st.sampled_from([each.ref for each in seen] or ["i-none"]))
+    return seen, draw(st.dictionaries(intents, refs, max_size=4))
+
+
+@given(histories())
+def test_only_ours_and_only_the_unknown_and_only_the_old_are_doomed(
+    history: tuple[list[Sighting], dict[InstanceId, str | None]],
+) -> None:
+    seen, known = history
+    by_ref = {each.ref: each for each in seen}
+    for end in doomed(seen, known, OURS, NOW_MS):
+        each = by_ref[end.ref]
+        assert each.cluster == OURS
+        assert NOW_MS - each.launched_ms > MIN_AGE_MS
+        assert each.state is not CloudState.TERMINATED
+        if end.cause is Cause.UNKNOWN:
+            assert each.instance not in known
+        else:
+            assert known[each.instance] not in {None, each.ref}
+
+
+@given(histories())
+def test_no_instance_that_a_known_intent_may_need_is_doomed(
+    history: tuple[list[Sighting], dict[InstanceId, str | None]],
+) -> None:
+    seen, known = history
+    ended = {end.ref for end in doomed(seen, known, OURS, NOW_MS)}
+    for each in seen:
+        if each.instance in known and known[each.instance] in {None, each.ref}:
+            assert each.ref not in ended
+
+
+@given(histories())
+def test_nothing_that_nobody_knows_lives_for_ever(
+    history: tuple[list[Sighting], dict[InstanceId, str | None]],
+) -> None:
+    """Whatever is ours and unknown is doomed sooner or later, and again until it is over."""
+    seen, _ = history
+    later_ms = NOW_MS + 10 * MIN_AGE_MS
+    alive = {e.ref for e in seen if e.cluster == OURS and e.state is not CloudState.TERMINATED}
+    assert {end.ref for end in doomed(seen, {}, OURS, later_ms)} == alive
+
+
+@given(histories(), st.integers(0, 10 * MIN_AGE_MS))
+def test_knowing_more_never_dooms_more_than_doubles(
+    history: tuple[list[Sighting], dict[InstanceId, str | None]], passed_ms: int
+) -> None:
+    seen, known = history
+    now_ms = NOW_MS + passed_ms
+    without = {end.ref for end in doomed(seen, {}, OURS, now_ms)}
+    assert {end.ref for end in doomed(seen, known, OURS, now_ms)} <= without
+
+
+def test_exactly_a_minute_is_not_old_enough() -> None:
+    each = Sighting(
+        "i-1", OURS, InstanceId("i-9"), "m5.large", "a", CloudState.RUNNING, NOW_MS - MIN_AGE_MS
+    )
+    assert doomed([each], {}, OURS, NOW_MS) == []
+    older = dataclasses.replace(each, launched_ms=each.launched_ms - 1)
+    assert [end.ref for end in doomed([older], {}, OURS, NOW_MS)] == ["i-1"]
+
+
+# Over HTTP
+
+
+def journal(*names: str) -> Callable[[], Awaitable[Collection[InstanceId]]]:
+    async def known() -> Collection[InstanceId]:
+        return {InstanceId(name) for name in names}
+
+    return known
+
+
+def launch_directly(bench: Bench, moto: tuple[str, int], cluster: str | None, name: str) -> str:
+    """Behind everybody's back, long ago."""
+    client: Any = direct_client("ec2", moto)
+    ours = [] if cluster is None else tags(cluster, InstanceId(name))
+    specs = [{"ResourceType": "instance", "Tags": ours}] if ours else []
+    made = client.run_instances(ImageId=IMAGE, MinCount=1, MaxCount=1, TagSpecifications=specs)
+    client.close()
+    ref = str(made["Instances"][0]["InstanceId"])
+    params = {
+        "TagSpecification.1.Tag.2.Key": "eva:instance",
+        "TagSpecification.1.Tag.2.Value": name,
+    }
+    bench.proxy.launch_behind(ref, params, bench.clock() - 2 * MIN_AGE_MS)
+    return ref
+
+
+@pytest.mark.anyio
+async def test_only_what_is_ours_and_unknown_is_ended(
+    bench: Bench, moto_address: tuple[str, int]
+) -> None:
+    cloud = bench.open()
+    kept = await cloud.launch(intent("i-1"))
+    cluster = bench.settings.cluster
+    unknown = launch_directly(bench, moto_address, cluster, "i-77")
+    double = launch_directly(bench, moto_address, cluster, "i-1")
+    others = [
+        launch_directly(bench, moto_address, "another", "i-77"),
+        launch_directly(bench, moto_address, None, ""),
+    ]
+    bench.clock.advance(2 * MIN_AGE_MS)
+    done = await sweep(cloud, journal("i-1"), bench.clock)
+    assert {(end.ref, end.cause) for end in done.ended} == {
+        (unknown, Cause.UNKNOWN),
+        (double, Cause.DOUBLE),
+    }
+    assert {each.ref for each in bench.proxy.alive()} == {kept.ref, *others}
+    assert (await sweep(cloud, journal("i-1"), bench.clock)).clean
+
+
+@pytest.mark.anyio
+async def test_the_journal_is_read_after_the_cloud(bench: Bench) -> None:
+    """A launch that is journaled while EC2 is being listed is known by the time it matters."""
+    cloud = bench.open()
+    await cloud.launch(intent("i-1"))
+    bench.clock.advance(2 * MIN_AGE_MS)
+
+    async def known() -> Collection[InstanceId]:
+        assert bench.proxy.calls[-1] == "DescribeInstances"
+        return {InstanceId("i-1")}
+
+    assert (await sweep(cloud, known, bench.clock)).clean
+
+
+@pytest.mark.anyio
+async def test_ends_are_repeated_until_ec2_says_terminated(
+    bench: Bench, moto_address: tuple[str, int]
+) -> None:
+    cloud = bench.open()
+    bench.proxy.script.terminated_after_ms = 60_000
+    ref = launch_directly(bench, moto_address, bench.settings.cluster, "i-77")
+    bench.proxy.script.next["TerminateInstances"].extend(
+        [refusal("InternalError", 500), THROTTLED, None]
+    )
+    failed = await sweep(cloud, journal(), bench.clock)
+    assert [end.ref for end, _ in failed.failed] == [ref]
+    assert "InternalError" in failed.failed[0][1]
+    for _ in range(2):
+        done = await sweep(cloud, journal(), bench.clock)
+        assert [end.ref for end in done.ended] == [ref]
+    bench.clock.advance(60_000)
+    assert (await sweep(cloud, journal(), bench.clock)).clean
+
+
+@pytest.mark.anyio
+async def test_a_young_launch_that_the_journal_forgot_is_left_alone_at_first(bench: Bench) -> None:
+    cloud = bench.open()
+    await cloud.launch(intent("i-1"))
+    bench.clock.advance(MIN_AGE_MS)
+    assert (await sweep(cloud, journal(), bench.clock)).clean
+    bench.clock.advance(1)
+    assert len((await sweep(cloud, journal(), bench.clock)).ended) == 1
