@@ -33,7 +33,7 @@ class LaunchIntent:
     """One instance to be. `bootstrap` is handed to it unread: who the master is, and a token.
 
     `zones` are hints in order of preference; empty is any. `alternatives` are the types that would
-    do instead, best first, where the cloud has none of `type`; what came is in `CloudInstance.type`.
+    do instead, best first, where the cloud has none of `type`; `CloudInstance.type` says what came.
     """
 
     instance: InstanceId
