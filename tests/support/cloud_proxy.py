@@ -136,7 +136,7 @@ class CloudProxy:
             fault = self._fault(action)
             self.script.on_call(action)
             if fault is not None and fault.code is not None:
-                return fault.status, error_body(fault.code)
+                return fault.status, error_body(fault.code, json="X-Amz-Target" in handler.headers)
             if fault is not None and not fault.took_effect:
                 return None
             answer = self._carry_out(action, params, handler, body)
@@ -281,7 +281,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing: pytest's output is for failures."""
 
 
-def error_body(code: str) -> bytes:
+def error_body(code: str, *, json: bool = False) -> bytes:
+    if json:
+        return f'{{"__type": "{code}", "message": "as scripted: {code}"}}'.encode()
     return (
         f"<Response><Errors><Error><Code>{code}</Code><Message>as scripted: {code}</Message>"
         "</Error></Errors><RequestID>test</RequestID></Response>"

@@ -204,11 +204,11 @@ class Chaos:
         self.fuse.points_left = None
 
     async def good_time(self, ms: int = 300_000) -> None:
-        for _ in range(ms // 10_000):
+        for _ in range(ms // 20_000):
             await self.master.guarded(*self.master.everything())
             await self.master.guarded(self.master.compare())
             await self.master.guarded(self.master.reap())
-            self.bench.clock.advance(10_000)
+            self.bench.clock.advance(20_000)
             self.check_never_twice()
 
     async def _step(self) -> None:

@@ -16,7 +16,7 @@ from tests.unit.adapters.aws.chaos import Chaos, Fuse, fuse_the_book
 from tests.unit.adapters.aws.harness import Clock, new_bench
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
-SEEDS = int(os.environ.get("EVA_CHAOS_SEEDS", "20"))
+SEEDS = int(os.environ.get("EVA_CHAOS_SEEDS", "10"))
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -33,7 +33,7 @@ async def test_a_bad_time_leaves_nothing_behind(
     fuse_the_book(monkeypatch, fuse)
     async with new_bench(tmp_path, *connection) as bench:
         chaos = Chaos(seed, bench, tmp_path, fuse)
-        await chaos.bad_time(steps=25)
+        await chaos.bad_time(steps=20)
         await chaos.good_time()
         chaos.check_nothing_leaked()
         chaos.check_nothing_wrongly_ended()
