@@ -16,14 +16,17 @@ from eva.model.units import MS_PER_SECOND
 
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
-# Run once, as root, on the instance. The switch comes first: whatever goes wrong afterwards, the
-# instance shuts itself down, which terminates it. A worker that has joined takes over from there.
+# Run once, as root. The limit comes first: whatever goes wrong afterwards, an instance on which no
+# worker has got its certificate in time shuts itself down, which terminates it.
 USER_DATA = """#!/bin/sh
-shutdown -P +{join_minutes} "no worker joined in time"
+systemd-run --unit eva-join-limit --on-active={join_minutes}min \\
+  sh -c '[ -e /var/lib/eva-worker/worker.pem ] || shutdown -P now'
 umask 077
 mkdir -p /var/lib/eva
 printf %s {bootstrap} > /var/lib/eva/bootstrap
-systemctl start eva-worker.service
+systemd-run --unit eva-worker --property Restart=on-failure --property RestartSec=10 \\
+  python3 -m eva.worker --bootstrap-file /var/lib/eva/bootstrap --state /var/lib/eva-worker \\
+  --address "$(hostname -I | cut -d' ' -f1)" --poweroff
 """
 
 
