@@ -14,11 +14,12 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from eva_iterator import EvaIterator, current_task
+from eva_iterator.task import Task
 
 NAP_S = 0.02  # between steps: what is reported is late by no more than this
 LOOK_S = 0.1  # between looks at the board
@@ -93,22 +94,33 @@ class Board:
 class Work:
     """`done` steps of `total`, at `pace` per second when nothing slows it."""
 
-    def __init__(self, board: Board, done: float, total: float, pace: float) -> None:
+    def __init__(
+        self, board: Board, done: float, total: float, pace: float, asked: Callable[[], bool]
+    ) -> None:
         self._board = board
         self.done = done
         self._total = total
         self._pace = pace
+        self._asked = asked
+
+    @property
+    def over(self) -> bool:
+        return self.done >= self._total
 
     def steps(self) -> Iterator[None]:
-        """One item per step; sleeps in between."""
+        """One item per step; sleeps in between. Ends when all is done, or somebody asks.
+
+        It is asked between naps and not between steps: when a sibling has left for its checkpoint
+        there is no next step.
+        """
         handed_out = int(self.done)
         speed, now_s, look_s = 0.0, time.monotonic(), 0.0
-        while self.done < self._total:
+        while not (self.over or self._asked()):
             began_s, now_s = now_s, time.monotonic()
             if self._board.leads:
                 advance = (now_s - began_s) * speed * self._pace
                 self.done = min(self._total, self.done + advance)
-            if now_s - look_s >= LOOK_S or self.done >= self._total:
+            if now_s - look_s >= LOOK_S or self.over:
                 look_s, speed = now_s, self._board.speed()
                 if self._board.leads:
                     self._board.publish(self.done)
@@ -136,28 +148,26 @@ def main() -> None:
     try:
         time.sleep(wish["init_s"])  # in which a real one would load its model
         diary["progress_ms"] = wall_ms()
-        work = Work(board, done, wish["steps"], wish["pace"])
-        steps = EvaIterator(work.steps())
-        for _ in steps:
-            if steps.should_checkpoint():
-                board.leave()
-                _checkpoint(steps, work.done, wish["upload_s"], diary)
+        work = Work(board, done, wish["steps"], wish["pace"], task.should_checkpoint)
+        for _ in EvaIterator(work.steps()):
+            pass  # where a real one would train
+        if not work.over:
+            board.leave()
+            _checkpoint(task, work.done, wish["upload_s"], diary)
         diary["finished_ms"] = wall_ms()
     finally:
         board.leave()
         write(root / "diary" / f"{diary['task']}.{diary['epoch']}", diary)
 
 
-def _checkpoint(
-    steps: EvaIterator[None], done: float, upload_s: float, diary: dict[str, Any]
-) -> None:
-    folder = steps.checkpoint_dir()
-    if folder is None:
-        return
+def _checkpoint(task: Task, done: float, upload_s: float, diary: dict[str, Any]) -> None:
+    """Save, and leave with it."""
     diary["checkpoint_ms"] = wall_ms()
     time.sleep(upload_s)
-    (folder / "done").write_text(repr(done))
-    steps.checkpoint_done()
+    folder = task.checkpoint_dir()
+    if folder is not None:
+        (folder / "done").write_text(repr(done))
+    task.checkpoint_done(asked=True)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,10 @@ MATRIX = {
 }
 
 
+def never() -> bool:
+    return False
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     (tmp_path / "matrix.json").write_text(json.dumps(MATRIX))
@@ -72,7 +76,7 @@ def test_work_takes_its_time_and_every_step_is_handed_out_once(
 ) -> None:
     alone = board(root, monkeypatch, "a", "quiet")
     began_s = time.monotonic()
-    assert len(list(Work(alone, 5.5, 25.0, 100.0).steps())) == 20
+    assert len(list(Work(alone, 5.5, 25.0, 100.0, never).steps())) == 20
     assert time.monotonic() - began_s >= 0.195
 
 
@@ -82,6 +86,16 @@ def test_follower_stands_where_its_leader_stands(
     leader = board(root, monkeypatch, "gang", "quiet", rank=0, ranks=2)
     follower = board(root, monkeypatch, "gang", "quiet", instance="two", rank=1, ranks=2)
     leader.publish(3.0)
-    work = Work(follower, 0.0, 3.0, 100.0)
+    work = Work(follower, 0.0, 3.0, 100.0, never)
     assert len(list(work.steps())) == 3
     assert work.done == 3.0
+
+
+def test_one_who_waits_for_siblings_hears_that_it_is_asked(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader = board(root, monkeypatch, "gang", "quiet", rank=0, ranks=2)
+    answers = iter([False, False, True])
+    work = Work(leader, 2.0, 3.0, 100.0, lambda: next(answers))
+    assert list(work.steps()) == []
+    assert not work.over
