@@ -45,18 +45,18 @@ class Launcher:
             return None
         unresolved = self._book.last(intent.instance)
         if unresolved is not None and unresolved.outcome is Outcome.OPEN:
-            shown = await self._again(intent, unresolved)
+            shown = await self._try(intent, unresolved)
             if shown is not None:
                 return shown
         for offering in self._offerings.of(intent):
             attempt = self._book.draft(
                 intent.instance,
-                offering.type.name,
+                offering.type,
                 offering.zone,
                 spot=offering.spot,
                 now_ms=self._clock(),
             )
-            shown = await self._try(intent, attempt, offering)
+            shown = await self._try(intent, attempt)
             if shown is not None:
                 return shown
         raise self._offerings.why_none(intent)
@@ -127,14 +127,7 @@ class Launcher:
 
     # Asking
 
-    async def _again(self, intent: LaunchIntent, attempt: Attempt) -> Sighting | None:
-        types = {kind.name: kind for kind in (intent.type, *intent.alternatives)}
-        kind = types.get(attempt.type, intent.type)
-        return await self._try(intent, attempt, Offering(kind, attempt.zone, attempt.spot))
-
-    async def _try(
-        self, intent: LaunchIntent, attempt: Attempt, offering: Offering
-    ) -> Sighting | None:
+    async def _try(self, intent: LaunchIntent, attempt: Attempt) -> Sighting | None:
         """The instance, or None if this attempt came to nothing and another may be made."""
         token = client_token(
             self._settings.cluster, attempt.instance, attempt.type, attempt.zone, attempt.number
@@ -144,13 +137,11 @@ class Launcher:
         try:
             shown = await self._instances.run(asked)
         except ApiError as error:
-            return await self._failed(error, attempt, offering)
+            return await self._failed(error, attempt)
         self._book.got(asking, shown.ref)
         return shown
 
-    async def _failed(
-        self, error: ApiError, before: Attempt, offering: Offering
-    ) -> Sighting | None:
+    async def _failed(self, error: ApiError, before: Attempt) -> Sighting | None:
         if error.verdict is Verdict.UNKNOWN:
             raise error
         if error.verdict is Verdict.TOKEN_SPENT:
@@ -159,7 +150,7 @@ class Launcher:
             self._book.unask(before)
             raise error
         if error.verdict in {Verdict.NOT_HERE, Verdict.NOT_THIS_TYPE}:
-            self._offerings.set_aside(offering, error)
+            self._offerings.set_aside(Offering(before.type, before.zone, before.spot), error)
         if before.asked_ms is not None:
             found = await self._instances.of(before.instance)
             if found:

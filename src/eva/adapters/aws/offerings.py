@@ -7,10 +7,9 @@ spend its calls on hearing so again. Nothing is kept on disk: after a restart al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eva.adapters.aws.failures import ApiError, Verdict
-from eva.model.catalog import InstanceType
 from eva.model.errors import EvaError
 from eva.model.units import format_duration
 from eva.ports.cloud import (
@@ -26,12 +25,12 @@ _HOPE: tuple[type[EvaError], ...] = (CloudCapacityError, CloudQuotaError, Unsupp
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    type: InstanceType
+    type: str
     zone: str
     spot: bool
 
     def __str__(self) -> str:
-        return f"{self.type.name} in {self.zone}{' (spot)' if self.spot else ''}"
+        return f"{self.type} in {self.zone}{' (spot)' if self.spot else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class Offerings:
         self._zones = tuple(zones)
         self._set_aside_ms = set_aside_ms
         self._clock = clock
-        self._aside: dict[tuple[str, str, bool], _SetAside] = {}
+        self._aside: dict[Offering, _SetAside] = {}
 
     def of(self, intent: LaunchIntent) -> Iterator[Offering]:
         """Those to try, best first; what is refused on the way changes what follows."""
@@ -57,7 +56,7 @@ class Offerings:
         everywhere = refusal.verdict is Verdict.NOT_THIS_TYPE
         until_ms = self._clock() + self._set_aside_ms
         for zone in {offering.zone, *self._zones} if everywhere else {offering.zone}:
-            self._aside[offering.type.name, zone, offering.spot] = _SetAside(until_ms, refusal)
+            self._aside[replace(offering, zone=zone)] = _SetAside(until_ms, refusal)
 
     def why_none(self, intent: LaunchIntent) -> EvaError:
         """The error for an intent that no offering is left for."""
@@ -74,14 +73,13 @@ class Offerings:
 
     def _all(self, intent: LaunchIntent) -> Iterator[Offering]:
         zones = dict.fromkeys((*intent.zones, *self._zones))
-        for kind in dict.fromkeys((intent.type, *intent.alternatives)):
+        for name in dict.fromkeys(kind.name for kind in (intent.type, *intent.alternatives)):
             for zone in zones:
-                yield Offering(kind, zone, intent.spot)
+                yield Offering(name, zone, intent.spot)
 
     def _refused(self, offering: Offering) -> _SetAside | None:
-        key = (offering.type.name, offering.zone, offering.spot)
-        aside = self._aside.get(key)
+        aside = self._aside.get(offering)
         if aside is not None and aside.until_ms <= self._clock():
-            del self._aside[key]
+            del self._aside[offering]
             return None
         return aside

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from eva.adapters.aws import AwsSettings
-from eva.adapters.aws.names import client_token
+from eva.adapters.aws.names import client_token, tag_filters
+from eva.adapters.aws.pacing import Urgency
 from eva.adapters.aws.request import user_data
 from eva.model.errors import EvaError, OperatorError
 from eva.model.ids import InstanceId
@@ -323,3 +326,62 @@ async def test_a_bootstrap_that_ec2_cannot_take_is_refused_before_it_is_asked_fo
     with pytest.raises(OperatorError, match="16384"):
         await bench.open().launch(LaunchIntent(InstanceId("i-1"), BIG, "x" * 20_000))
     assert bench.calls("RunInstances") == 0
+
+
+async def test_a_name_that_a_cluster_had_before_costs_a_minute_and_no_more(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """EC2 remembers the tokens of instances that it shows no more; the next attempt has another."""
+    await bench.open().launch(intent("i-1"))
+    bench.proxy.launches[0].seen_from_ms = bench.clock() + 10 * 3_600_000
+    bench.open(folder=tmp_path / "new")
+    told = await until_known(bench, LaunchIntent(InstanceId("i-1"), BIG, "eva1.another"))
+    assert told.ref == bench.proxy.launches[1].ref
+
+
+async def test_subnets_volumes_and_groups_are_taken_by_ec2(
+    bench: Bench, moto_address: tuple[str, int]
+) -> None:
+    client = direct_client("ec2", moto_address)
+    (subnet,) = client.describe_subnets(
+        Filters=[{"Name": "availability-zone", "Values": [ZONES[1]]}]
+    )["Subnets"]
+    group = client.create_security_group(GroupName="eva", Description="none", VpcId=subnet["VpcId"])
+    bench.settings = replace(
+        bench.settings,
+        zones=(),
+        subnets={ZONES[1]: subnet["SubnetId"]},
+        security_groups=(group["GroupId"],),
+        root_volume_gib=200,
+        public_address=False,
+    )
+    told = await bench.open().launch(intent("i-1"))
+    (found,) = client.describe_instances(InstanceIds=[told.ref])["Reservations"][0]["Instances"]
+    assert (told.zone, found["SubnetId"]) == (ZONES[1], subnet["SubnetId"])
+    assert [each["GroupId"] for each in found["SecurityGroups"]] == [group["GroupId"]]
+    (volume,) = client.describe_volumes(
+        Filters=[{"Name": "attachment.instance-id", "Values": [told.ref]}]
+    )["Volumes"]
+    assert (volume["Size"], volume["Encrypted"]) == (200, True)
+    assert volume["Attachments"][0]["DeleteOnTermination"]
+
+
+async def test_all_pages_are_read(bench: Bench) -> None:
+    cloud = bench.open()
+    for number in range(7):
+        await cloud.launch(intent(f"i-{number}"))
+    found = await cloud.instances._connection.pages(
+        Urgency.LOOK,
+        "describe_instances",
+        "Reservations",
+        MaxResults=5,
+        Filters=tag_filters(bench.settings.cluster),
+    )
+    assert len(found) == 7
+
+
+async def test_many_launches_at_once_are_one_each(bench: Bench) -> None:
+    cloud = bench.open()
+    told = await asyncio.gather(*(cloud.launch(intent(f"i-{n % 4}")) for n in range(16)))
+    assert len({each.ref for each in told}) == 4
+    assert len(bench.proxy.launches) == 4
