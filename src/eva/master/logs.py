@@ -88,14 +88,15 @@ class LogKeeper:
         cursor_path = path.with_suffix(".cursor")
         cursor = LogCursor(cursor_path.read_text() if cursor_path.exists() else "")
         try:
-            with path.open("ab") as file:
-                async for chunk in self.workers.logs(instance, task, epoch, cursor):
+            path.touch()
+            async for chunk in self.workers.logs(instance, task, epoch, cursor):
+                # Opened for each chunk: ten thousand running copies are not to hold a file each.
+                with path.open("ab") as file:
                     if file.tell() + len(chunk.data) > MOST_BYTES:
                         file.write(_CUT)
                         return
                     file.write(chunk.data)
-                    file.flush()
-                    cursor_path.write_text(chunk.cursor)
+                cursor_path.write_text(chunk.cursor)
         except WorkerAwayError:
             pass  # it is followed again when the worker is back
         except (TryAgainError, EvaError, OSError) as error:

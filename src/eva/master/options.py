@@ -31,6 +31,7 @@ class ServeOptions:
     tls_key: Path | None = None
     cluster: str = "eva"
     dead_man_s: float = 600.0
+    heartbeat_s: float = 1.0
 
     def check(self) -> None:
         if (self.tls_certificate is None) != (self.tls_key is None):

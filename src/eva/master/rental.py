@@ -157,7 +157,9 @@ class Rental:
             if instance.state is not InstanceState.REQUESTED:
                 return
             try:
-                await self.cloud.launch(LaunchIntent(name, kind, self.bootstrap(name)))
+                # Its token is written to disk first: not while everybody waits.
+                bootstrap = await asyncio.to_thread(self.bootstrap, name)
+                await self.cloud.launch(LaunchIntent(name, kind, bootstrap))
                 return
             except TryAgainError as error:
                 _log.warning("launch is tried again", instance=name, reason=str(error))

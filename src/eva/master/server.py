@@ -13,10 +13,11 @@ import contextlib
 import errno
 import json
 import os
+import resource
 import secrets
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import structlog
@@ -42,29 +43,39 @@ PID_FILE = "master.pid"
 _PORTS_FILE = "ports.json"
 _CLUSTER_FACT = "cluster"
 _LOCAL_TOKEN = "local"  # noqa: S105  the name of a token, not one
+_OPEN_FILES = 65_536
+_SHORTEST_SILENCE_MS = 10 * MS_PER_SECOND
+
+Surround = Callable[[ServeOptions, Journal, Authority], Surroundings]
 
 _log = structlog.get_logger("eva.master")
 
 
-async def serve(options: ServeOptions) -> None:
-    """Until a signal, a user or a failure ends it."""
+async def serve(options: ServeOptions, surround: Surround | None = None) -> None:
+    """Until a signal, a user or a failure ends it.
+
+    `surround` decides what the master works with; `surroundings`, where nothing else is said.
+    """
     options.check()
+    _allow_many_connections()
     home = options.home
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     with contextlib.closing(_listen(options.host, options.port)) as listening:
         journal = await asyncio.to_thread(open_journal, options.store, home)
         try:
-            await _serve(options, journal, listening)
+            await _serve(options, journal, listening, surround or surroundings)
         finally:
             await asyncio.to_thread(journal.close)
 
 
-async def _serve(options: ServeOptions, journal: Journal, listening: socket.socket) -> None:
+async def _serve(
+    options: ServeOptions, journal: Journal, listening: socket.socket, surround: Surround
+) -> None:
     settings = _settings(options)
     owner = f"{socket.gethostname()}:{os.getpid()}"
     lease = await take_lease(journal, owner, settings.lease_ttl_ms)
     authority = await asyncio.to_thread(_authority, options, journal, lease)
-    around = await asyncio.to_thread(_surroundings, options, journal, authority)
+    around = await asyncio.to_thread(surround, options, journal, authority)
     master = await Master.start(settings, around, lease, SteadyClock())
     pid_file = options.home / PID_FILE
     pid_file.write_text(str(os.getpid()))
@@ -76,6 +87,14 @@ async def _serve(options: ServeOptions, journal: Journal, listening: socket.sock
         pid_file.unlink(missing_ok=True)
         await master.stop()
         authority.close()
+
+
+def _allow_many_connections() -> None:
+    """One per worker, and more: the usual limit of 1,024 open files would refuse them."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(_OPEN_FILES, most)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _settings(options: ServeOptions) -> MasterSettings:
@@ -103,15 +122,19 @@ def _authority(options: ServeOptions, journal: Journal, lease: Lease) -> Authori
     return Authority(folder, cluster, [options.host], wall_ms())
 
 
-def _surroundings(options: ServeOptions, journal: Journal, authority: Authority) -> Surroundings:
+def surroundings(options: ServeOptions, journal: Journal, authority: Authority) -> Surroundings:
+    """The local cloud, and workers over gRPC."""
     home = options.home.resolve()
     storage = options.storage or str(home / "storage")
     opened = open_storage(storage)
     opened.check()
     port, join_port = _worker_ports(home, options.host)
     where = Listening(options.host, port, join_port, options.host, storage, options.runtime)
+    heartbeat_ms = round(options.heartbeat_s * MS_PER_SECOND)
     timings = LinkTimings(
-        heartbeat_ms=1_000, silence_ms=10_000, dead_man_ms=round(options.dead_man_s * MS_PER_SECOND)
+        heartbeat_ms=heartbeat_ms,
+        silence_ms=max(_SHORTEST_SILENCE_MS, 4 * heartbeat_ms),
+        dead_man_ms=round(options.dead_man_s * MS_PER_SECOND),
     )
     return Surroundings(
         catalog=with_delays_scaled(catalogs.load(options.catalog), options.delay_scale),
