@@ -7,6 +7,7 @@ Run as `python -m tests.support.journal_writer FILE OWNER`. Each line on stdout 
 from __future__ import annotations
 
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from eva.adapters.sqlite import open_journal
 from eva.ports.journal import Entry, Journal, Lease
 
 THREADS = 4
+_saying = threading.Lock()  # or lines of two threads may run into each other
 
 
 def write_for_ever(journal: Journal, lease: Lease, name: str) -> None:
@@ -29,8 +31,9 @@ def write_for_ever(journal: Journal, lease: Lease, name: str) -> None:
             f"{seq} {entry.payload.decode()}\n"
             for seq, entry in zip(appended.seqs, batch, strict=True)
         ]
-        sys.stdout.write("".join(lines))
-        sys.stdout.flush()
+        with _saying:
+            sys.stdout.write("".join(lines))
+            sys.stdout.flush()
         number += 1
 
 

@@ -35,6 +35,7 @@ INTERVAL_S = 1.0
 SEND_TIMEOUT_S = 5.0
 MAX_UNSENT = 16  # answers kept for a worker that is away; the newest matter
 NAME = "eva-iterator"
+OPENING = threading.Lock()  # held over a fork too: a child has to know which sockets to close
 
 
 class Reporter:
@@ -125,8 +126,8 @@ class Reporter:
 
     def _connect(self) -> bool:
         """Connect, say hello, replay the history. One cheap attempt per interval."""
-        # In its place before anything can fork, so that a child knows what to close.
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with OPENING:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(SEND_TIMEOUT_S)
         try:
             self._socket.connect(self._path)

@@ -26,7 +26,7 @@ from eva_iterator.protocol import (
     Checkpointed,
     CheckpointFailed,
 )
-from eva_iterator.reporter import INTERVAL_S, Reporter
+from eva_iterator.reporter import INTERVAL_S, OPENING, Reporter
 
 
 class Task:
@@ -197,6 +197,9 @@ def current_task() -> Task:
     """The task that this process is; the first call starts reporting if Eva gave a socket."""
     task = Task(Environment.read())
     if task.environment.inside_eva:
+        os.register_at_fork(
+            before=OPENING.acquire, after_in_parent=OPENING.release, after_in_child=OPENING.release
+        )
         os.register_at_fork(after_in_child=task.abandon)
         atexit.register(task.close)  # so that the last second of steps is reported too
     return task

@@ -11,6 +11,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from eva_iterator.errors import CheckpointError
@@ -191,8 +192,9 @@ class DirectoryStorage:
 
     def _drop_abandoned(self, folder: Path) -> None:
         for partial in folder.glob(f"{_PARTIAL}*"):
-            if time.time() - partial.stat().st_mtime > _PARTIAL_KEPT_S:
-                partial.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):  # another writer was done with it meanwhile
+                if time.time() - partial.stat().st_mtime > _PARTIAL_KEPT_S:
+                    partial.unlink()
 
     # What stands in a task's folder
 

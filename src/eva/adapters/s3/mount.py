@@ -2,7 +2,8 @@
 
 rclone writes to the bucket behind the task's back. Before a mount is let go, and whenever the
 shared folder has to be saved, its queue of uploads is asked for and waited on: an unmount alone
-would leave what is still queued on this machine.
+would leave what is still queued on this machine. The queue survives an rclone that dies; a file
+that was closed in the very milliseconds before may not have reached it.
 """
 
 from __future__ import annotations

@@ -358,12 +358,17 @@ async def test_subnets_volumes_and_groups_are_taken_by_ec2(
     told = await bench.open().launch(intent("i-1"))
     (found,) = client.describe_instances(InstanceIds=[told.ref])["Reservations"][0]["Instances"]
     assert (told.zone, found["SubnetId"]) == (ZONES[1], subnet["SubnetId"])
-    assert [each["GroupId"] for each in found["SecurityGroups"]] == [group["GroupId"]]
+    (interface,) = found["NetworkInterfaces"]
+    assert [each["GroupId"] for each in interface["Groups"]] == [group["GroupId"]]
     (volume,) = client.describe_volumes(
         Filters=[{"Name": "attachment.instance-id", "Values": [told.ref]}]
     )["Volumes"]
     assert (volume["Size"], volume["Encrypted"]) == (200, True)
-    assert volume["Attachments"][0]["DeleteOnTermination"]
+    (disk,) = found["BlockDeviceMappings"]
+    assert (disk["Ebs"]["VolumeId"], disk["Ebs"]["DeleteOnTermination"]) == (
+        volume["VolumeId"],
+        True,
+    )
 
 
 async def test_all_pages_are_read(bench: Bench) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from eva.adapters.s3 import Bucket, Location, S3Storage
 from eva.adapters.s3.access import AccessKind, choose_access
-from eva.adapters.s3.mount import RcloneMount
+from eva.adapters.s3.mount import RcloneMount, _wait
 from eva.model.ids import JobId, TaskId
 from eva.ports.storage import Placement, StorageAccessError, StorageUnreachableError
 from tests.support.requirements import require
@@ -92,6 +92,8 @@ def test_a_killed_rclone_is_started_again_with_what_it_had_queued(
 ) -> None:
     job_dir = storage.open_task(FIRST, scratch / "first").job_dir
     (job_dir / "before").write_text("before")
+    # A closed file reaches rclone's queue a moment later; only from there it survives rclone.
+    assert _wait(lambda: storage._mount(FIRST, scratch / "first")._queued() == 1, 20_000)
     pid = json.loads((scratch / "first" / "mount" / "process.json").read_text())["pid"]
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
