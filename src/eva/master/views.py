@@ -151,13 +151,18 @@ def decision_text(made: Decision) -> str:
     hours = finite(made.horizon_hours)
     alike: dict[tuple[int, int], list[str]] = {}  # candidates that come to the same
     for candidate in made.candidates:
-        sums = (candidate.saving_micros, candidate.migration_micros)
-        alike.setdefault(sums, []).append(candidate.name)
-    parts = [
-        f"{' and '.join(names)}: {_sum_text(saving, migration, hours)}"
+        key = (candidate.saving_micros, candidate.migration_micros)
+        alike.setdefault(key, []).append(candidate.name)
+    sums = {
+        ", ".join(names): _sum_text(saving, migration, hours)
         for (saving, migration), names in alike.items()
-    ]
-    return f"{made.chosen}, of {'; '.join(parts)}"
+    }
+    if len(sums) > 1:
+        return f"{made.chosen}, of {'; '.join(f'{who}: {what}' for who, what in sums.items())}"
+    (what,) = sums.values()
+    others = [each.name for each in made.candidates if each.name != made.chosen]
+    same = f" ({', '.join(others)} would be the same)" if others else ""
+    return f"{made.chosen}: {what}{same}"
 
 
 def _sum_text(saving_micros: int, migration_micros: int, hours: float | None) -> str:
