@@ -89,10 +89,15 @@ class InstanceFolder:
 
 
 def write_durably(path: Path, content: dict[str, Any]) -> None:
+    write_text_durably(path, json.dumps(content))
+
+
+def write_text_durably(path: Path, text: str) -> None:
+    """The whole of it or nothing, and only for its owner to read."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE)
     try:
-        os.write(descriptor, json.dumps(content).encode())
+        os.write(descriptor, text.encode())
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
