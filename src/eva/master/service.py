@@ -112,11 +112,11 @@ class Master:
         crew = Crew(memory, around.workers, vault, logs, measured, clock, writer.post)
         bootstrap = around.workers.bootstrap
         rental = Rental(memory, around.cloud, settings, clock, bootstrap, writer.post, crew.forget)
-        desk = JobDesk(memory, writer, vault, measured, around.catalog, settings.containers)
+        desk = JobDesk(memory, writer, vault, measured, settings.containers)
         tokens = Tokens(journal, lease, clock)
         tokens.load()
         desk.start()
-        planner = Planner(settings.policy, around.catalog)
+        planner = Planner(settings.policy)
         return cls(
             settings, around, clock, lease, memory, history, planner, writer, crew, rental, logs,
             desk, tokens, measured, _snapshot_seq=memory.seq,
