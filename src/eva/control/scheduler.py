@@ -138,7 +138,6 @@ class Scheduler:
     def _view_tasks(self) -> list[TaskView]:
         """Every task that a plan may speak of: waiting, or bound for an instance."""
         views = []
-        fit = not self._state.prices_unfit  # else what runs stays: nothing tells what moving saves
         self._backing_off = False
         for task in self._state.tasks.values():
             job, home = task.job, task.home
@@ -150,7 +149,7 @@ class Scheduler:
                     continue
                 movable = True
             else:
-                movable = job.state is JobState.RUNNING and job.done == 0 and fit
+                movable = self._movable(job)
             place = None if home is None else home.id
             view = task.view
             if view is None or view.instance != place or view.movable != movable:
@@ -199,19 +198,10 @@ class Scheduler:
         changes: dict[JobId, list[_Slot]] = {}
         seen: set[TaskId] = set()
         for planned in plan.instances:
-            instance = None
-            if planned.instance is not None:
-                instance = state.instances.get(planned.instance)
-                if instance is None or not instance.usable:
-                    continue
-                instance.value_micros = planned.value_micros
-            else:
-                offered = self._offer.current(planned.type, now_ms)
-                if offered is None:
-                    continue
-                if offered is not planned.type:
-                    planned = replace(planned, type=offered)  # noqa: PLW2901  the same, at today's price
-            slot = _Slot(planned, instance)
+            slot = self._slot(planned, now_ms)
+            if slot is None:
+                continue
+            instance = slot.instance
             slots.append(slot)
             if instance is not None and instance.shows(planned.tasks):
                 continue  # as it is, which is mostly so
@@ -222,16 +212,33 @@ class Scheduler:
                 seen.add(name)
                 if instance is not None and task.home is instance:
                     continue
-                if self._placeable(task) and _hosts(planned, task):
+                if self._placeable(task) and _hosts(slot.planned, task):
                     slot.coming[name] = task
                     changes.setdefault(task.job.id, []).append(slot)
         return slots, changes
+
+    def _slot(self, planned: PlannedInstance, now_ms: int) -> _Slot | None:
+        """A planned instance as it can be had now; None if it cannot."""
+        if planned.instance is None:
+            kind = self._offer.current(planned.type, now_ms)
+            if kind is not None and kind is not planned.type:  # at another price, for one
+                planned = replace(planned, type=kind)
+            return None if kind is None else _Slot(planned, None)
+        instance = self._state.instances.get(planned.instance)
+        if instance is None or not instance.usable:
+            return None
+        instance.value_micros = planned.value_micros
+        return _Slot(planned, instance)
 
     def _placeable(self, task: Task) -> bool:
         job = task.job
         if task.state is TaskState.WAITING:
             return job.state not in _HIDDEN and job.not_before_round <= self._state.round
-        return job.state is JobState.RUNNING and job.done == 0
+        return self._movable(job)
+
+    def _movable(self, job: Job) -> bool:
+        """Nothing that runs is moved at prices that do not tell what moving saves."""
+        return job.state is JobState.RUNNING and job.done == 0 and not self._state.prices_unfit
 
     def _drop_overflow(self, slots: list[_Slot], changes: dict[JobId, list[_Slot]]) -> None:
         """Leave out whole jobs, last come first, until no instance is promised too much."""
