@@ -132,6 +132,7 @@ class Master:
         self.crew.expect_everybody()
         await self.around.workers.serve(self.crew)
         self._go(self.rental.watch())
+        self._go(self.rental.patrol())
         self._go(self._rounds())
         self._go(self._look_after())
         _log.info("started", jobs=len(self.state.jobs), instances=len(self.state.instances))

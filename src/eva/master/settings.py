@@ -21,6 +21,7 @@ class MasterSettings:
     round_ms: int = 300 * MS_PER_SECOND
     poll_ms: int = 10 * MS_PER_SECOND
     settle_ms: int = 60 * MS_PER_SECOND
+    reap_ms: int = 30 * MS_PER_SECOND  # between two looks for instances that nobody knows
     unreachable_ms: int = 120 * MS_PER_SECOND
     setup_limit_ms: int = 1_200 * MS_PER_SECOND
     lease_ttl_ms: int = 15 * MS_PER_SECOND

@@ -32,6 +32,10 @@ class InstanceFolder:
         found: dict[str, Any] = json.loads((self.path / "machine.json").read_text())
         return found
 
+    @property
+    def made_ms(self) -> int:
+        return (self.path / "machine.json").stat().st_mtime_ns // 1_000_000
+
     def worker_command(self, *more: str) -> list[str]:
         """How to run the worker here, or to sweep up after it."""
         facts = self.facts()
