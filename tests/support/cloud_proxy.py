@@ -248,6 +248,22 @@ class CloudProxy:
             "running" if now_ms >= launch.launched_ms + self.script.running_after_ms else "pending"
         )
 
+    def pass_on(self, handler: _Handler, body: bytes) -> None:
+        """Whatever is not a call of EC2's query API: storage, as it is."""
+        connection = http.client.HTTPConnection(*self.upstream, timeout=30)
+        try:
+            connection.request(handler.command, handler.path, body, dict(handler.headers))
+            response = connection.getresponse()
+            reply = response.read()
+            handler.send_response_only(response.status)
+            for name, value in response.getheaders():
+                if name.lower() not in {"transfer-encoding", "connection"}:
+                    handler.send_header(name, value)
+            handler.end_headers()
+            handler.wfile.write(reply)
+        finally:
+            connection.close()
+
     def forward(self, handler: _Handler, body: bytes) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection(*self.upstream, timeout=30)
         try:
@@ -263,7 +279,15 @@ class _Handler(BaseHTTPRequestHandler):
     cloud: CloudProxy
     protocol_version = "HTTP/1.1"
 
+    def _pass_on(self) -> None:
+        self.cloud.pass_on(self, self.rfile.read(int(self.headers.get("Content-Length", 0))))
+
+    do_GET = do_HEAD = do_PUT = do_DELETE = _pass_on  # noqa: N815  the base class's names
+
     def do_POST(self) -> None:
+        if self.path.split("?")[0] != "/":
+            self._pass_on()
+            return
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         answer = self.cloud.answer(self, body)
         self.close_connection = answer is None

@@ -95,7 +95,7 @@ def _aws_times(settings: MasterSettings) -> MasterSettings:
         settings,
         poll_ms=10 * MS_PER_SECOND,
         settle_ms=60 * MS_PER_SECOND,
-        reap_ms=60 * MS_PER_SECOND,
+        reap_ms=15 * MS_PER_SECOND,
         unreachable_ms=180 * MS_PER_SECOND,
         setup_limit_ms=1_800 * MS_PER_SECOND,
     )
