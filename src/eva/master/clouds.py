@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from eva.adapters.aws import config_file, open_ec2
 from eva.adapters.aws.config_file import AwsConfig
+from eva.adapters.aws.listing import open_price_list
 from eva.adapters.grpc.link import LinkTimings
 from eva.adapters.grpc.server import GrpcWorkers, Listening
 from eva.adapters.identity.authority import Authority
@@ -20,6 +22,7 @@ from eva.inputs import catalogs
 from eva.master.clock import wall_ms
 from eva.master.listening import worker_ports
 from eva.master.options import ServeOptions, with_delays_scaled
+from eva.master.pricing import Priced
 from eva.master.service import Surroundings
 from eva.master.settings import MasterSettings
 from eva.model.catalog import Catalog
@@ -79,14 +82,18 @@ def aws_config(options: ServeOptions) -> AwsConfig:
 
 def _aws(options: ServeOptions, journal: Journal, authority: Authority) -> Surroundings:
     config = aws_config(options)
+    folder = options.home.resolve() / "aws"
     cloud = open_ec2(
         config.settings,
-        options.home.resolve() / "aws",
+        folder,
         wall_ms,
         journal=authority.cluster,
         new_cluster=journal.head() == 0,
     )
-    return _assembled(options, journal, authority, cloud, options.storage or config.storage)
+    around = _assembled(options, journal, authority, cloud, options.storage or config.storage)
+    listed = catalogs.load(options.filled.catalog)
+    prices = open_price_list(config.settings, folder, listed, wall_ms)
+    return replace(around, priced=Priced(prices, partial(offered, options)))
 
 
 def _aws_times(settings: MasterSettings) -> MasterSettings:
@@ -120,8 +127,12 @@ def _assembled(
 
 
 def catalog_of(options: ServeOptions) -> Catalog:
-    filled = options.filled
-    return with_delays_scaled(catalogs.load(filled.catalog), filled.delay_scale)
+    return offered(options, catalogs.load(options.filled.catalog))
+
+
+def offered(options: ServeOptions, prices: Catalog) -> Catalog:
+    """What is rented at such prices."""
+    return with_delays_scaled(prices, options.filled.delay_scale)
 
 
 def _workers(options: ServeOptions, authority: Authority, storage: str) -> GrpcWorkers:

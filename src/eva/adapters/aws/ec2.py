@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from eva.adapters.aws.book import Attempt, AttemptBook, Outcome
-from eva.adapters.aws.connection import Connection, boto_client
+from eva.adapters.aws.connection import Connection, boto_client, steady_ms
 from eva.adapters.aws.failures import typed_errors
 from eva.adapters.aws.instances import Instances
 from eva.adapters.aws.launching import Launcher
@@ -204,11 +203,6 @@ def _unknown(instance: InstanceId) -> InstanceNotFoundError:
     )
 
 
-def _steady_ms() -> int:
-    """For pacing alone: calls must not wait for a wall clock that was set back."""
-    return time.monotonic_ns() // 1_000_000
-
-
 def open_ec2(
     settings: AwsSettings,
     folder: Path,
@@ -226,7 +220,7 @@ def open_ec2(
     book = AttemptBook(
         folder / journal / BOOK_FILE, clock(), 0 if new_cluster else settings.settle_ms
     )
-    pacer = Pacer(settings.calls_per_second, settings.burst, _steady_ms, random.SystemRandom())
+    pacer = Pacer(settings.calls_per_second, settings.burst, steady_ms, random.SystemRandom())
     client = connect or partial(boto_client, "ec2", settings.region, settings.endpoint)
     instances = Instances(Mark(settings.cluster, journal), Connection(client, pacer))
     return AwsCloud(settings, instances, book, clock)
