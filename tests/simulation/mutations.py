@@ -19,6 +19,7 @@ from eva.control.events import InstanceLost
 from eva.control.executor import Executor
 from eva.control.ledger import Ledger
 from eva.control.lifecycle import JobState, TaskState
+from eva.control.offer import Offer
 from eva.control.provisioner import Provisioner
 from eva.control.scheduler import Scheduler
 from eva.control.state import Ending, Task
@@ -192,6 +193,24 @@ def _billed_until_the_message_came() -> _Patch:
     return Provisioner, "gone", wrong
 
 
+def _refused_type_asked_for_again() -> _Patch:
+    return Offer, "at", lambda self, now_ms: self.catalog
+
+
+def _bill_follows_the_price_list() -> _Patch:
+    right = Offer.change
+
+    def wrong(self: Offer, types: Any, unfit: str) -> None:
+        right(self, types, unfit)
+        accounts = self._state.ledger.open
+        for name, account in list(accounts.items()):
+            kind = self.catalog.get(account.type)
+            assert kind is not None
+            accounts[name] = replace(account, hourly_micros=kind.hourly_micros)
+
+    return Offer, "change", wrong
+
+
 MUTATIONS: Mapping[str, Callable[[], _Patch]] = {
     make.__name__.lstrip("_").replace("_", "-"): make
     for make in (
@@ -215,12 +234,14 @@ MUTATIONS: Mapping[str, Callable[[], _Patch]] = {
         _lost_instance_uses_up_a_retry,
         _other_copies_survive_a_failure,
         _billed_until_the_message_came,
+        _refused_type_asked_for_again,
+        _bill_follows_the_price_list,
     )
 }
 
 FOUND_BY: Mapping[str, int] = {
-    "epoch-not-bumped": 29,
-    "stale-epoch-accepted": 29,
+    "epoch-not-bumped": 26,
+    "stale-epoch-accepted": 26,
     "started-before-siblings-stopped": 4,
     "terminated-with-a-task-on-it": 0,
     "launched-twice": 0,
@@ -233,12 +254,14 @@ FOUND_BY: Mapping[str, int] = {
     "drained-instance-not-retained": 0,
     "overflow-ignored-after-a-failed-move": 20,
     "silence-taken-for-death": 23,
-    "late-plan-not-checked": 50,
-    "late-plan-overfills": 683,
+    "late-plan-not-checked": 56,
+    "late-plan-overfills": 212,
     "cancel-forgotten-while-stopping": 70,
     "lost-instance-uses-up-a-retry": 7,
     "other-copies-survive-a-failure": 0,
     "billed-until-the-message-came": 10,
+    "refused-type-asked-for-again": 10,
+    "bill-follows-the-price-list": 1,
 }
 
 

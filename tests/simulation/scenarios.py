@@ -60,7 +60,9 @@ def scenario(seed: int) -> Scenario:
     random = Random(f"scenario {seed}")
     jobs = [_job(random, index) for index in range(random.randint(1, 7))]
     jobs.sort(key=lambda job: job.arrival_ms)
-    return Scenario(seed, Trace(f"seed {seed}", tuple(jobs)), _policy(random), _settings(random))
+    return Scenario(
+        seed, Trace(f"seed {seed}", tuple(jobs)), _policy(random), _settings(random, seed)
+    )
 
 
 def _job(random: Random, index: int) -> TraceJob:
@@ -105,7 +107,7 @@ def _policy(random: Random) -> SchedulingPolicy:
     return EvaPolicy() if kind == "eva" else NoPacking()
 
 
-def _settings(random: Random) -> SimulationSettings:
+def _settings(random: Random, seed: int) -> SimulationSettings:
     def maybe(probability: float) -> float:
         return probability if random.random() < 0.4 else 0.0
 
@@ -123,6 +125,7 @@ def _settings(random: Random) -> SimulationSettings:
         message_twice=maybe(0.3),
         plan_late=maybe(0.5),
         plan_failed=maybe(0.1),
+        catalog_changed=Random(f"prices {seed}").choice((0.0, 0.0, 0.1)),
         late_ms=random.choice((2 * SECOND_MS, 60 * SECOND_MS, 900 * SECOND_MS)),
         within_ms=random.choice((10 * MINUTE_MS, 2 * HOUR_MS)),
     )

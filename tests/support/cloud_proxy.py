@@ -20,9 +20,9 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Params = dict[str, str]
-_NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15"
+NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15"
 _STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48}
-ET.register_namespace("", _NAMESPACE)
+ET.register_namespace("", NAMESPACE)
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Script:
     visible_after_ms: int = 0
     running_after_ms: int = 0
     terminated_after_ms: int = 0
-    answers: dict[str, str] = field(default_factory=dict)  # by action: instead of moto's
+    answers: dict[str, str | Callable[[bytes], str]] = field(default_factory=dict)  # not moto's
     on_call: Callable[[str], None] = lambda _action: None
 
 
@@ -149,8 +149,9 @@ class CloudProxy:
     def _carry_out(
         self, action: str, params: Params, handler: _Handler, body: bytes
     ) -> tuple[int, bytes]:
-        if action in self.script.answers:
-            return 200, self.script.answers[action].encode()
+        scripted = self.script.answers.get(action)
+        if scripted is not None:
+            return 200, (scripted if isinstance(scripted, str) else scripted(body)).encode()
         if action == "RunInstances":
             return self._run(params, handler, body)
         if action == "TerminateInstances":
@@ -184,7 +185,7 @@ class CloudProxy:
         if status == 200:
             now_ms = self.script.clock()
             root = ET.fromstring(reply)
-            ref = root.findtext(f".//{{{_NAMESPACE}}}instanceId")
+            ref = root.findtext(f".//{{{NAMESPACE}}}instanceId")
             assert ref, "moto's reply names no instance"
             self.launches.append(
                 Launch(ref, token, params, now_ms, now_ms + self.script.visible_after_ms)
@@ -215,9 +216,9 @@ class CloudProxy:
 
     def _as_seen(self, reply: bytes, *, even_new: bool = False) -> bytes:
         root = ET.fromstring(reply)
-        for instances in root.iter(f"{{{_NAMESPACE}}}instancesSet"):
+        for instances in root.iter(f"{{{NAMESPACE}}}instancesSet"):
             for item in list(instances):
-                launch = self._of(item.findtext(f"{{{_NAMESPACE}}}instanceId") or "")
+                launch = self._of(item.findtext(f"{{{NAMESPACE}}}instanceId") or "")
                 if launch is None:
                     continue
                 if self.script.clock() < launch.seen_from_ms and not even_new:
@@ -235,7 +236,7 @@ class CloudProxy:
             "instanceState/name": state,
         }
         for path, text in texts.items():
-            found = item.find("/".join(f"{{{_NAMESPACE}}}{part}" for part in path.split("/")))
+            found = item.find("/".join(f"{{{NAMESPACE}}}{part}" for part in path.split("/")))
             assert found is not None, f"moto's reply has no {path}"
             found.text = text
 
@@ -247,6 +248,22 @@ class CloudProxy:
         return (
             "running" if now_ms >= launch.launched_ms + self.script.running_after_ms else "pending"
         )
+
+    def pass_on(self, handler: _Handler, body: bytes) -> None:
+        """Whatever is not a call of EC2's query API: storage, as it is."""
+        connection = http.client.HTTPConnection(*self.upstream, timeout=30)
+        try:
+            connection.request(handler.command, handler.path, body, dict(handler.headers))
+            response = connection.getresponse()
+            reply = response.read()
+            handler.send_response_only(response.status)
+            for name, value in response.getheaders():
+                if name.lower() not in {"transfer-encoding", "connection"}:
+                    handler.send_header(name, value)
+            handler.end_headers()
+            handler.wfile.write(reply)
+        finally:
+            connection.close()
 
     def forward(self, handler: _Handler, body: bytes) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection(*self.upstream, timeout=30)
@@ -263,7 +280,15 @@ class _Handler(BaseHTTPRequestHandler):
     cloud: CloudProxy
     protocol_version = "HTTP/1.1"
 
+    def _pass_on(self) -> None:
+        self.cloud.pass_on(self, self.rfile.read(int(self.headers.get("Content-Length", 0))))
+
+    do_GET = do_HEAD = do_PUT = do_DELETE = _pass_on  # noqa: N815  the base class's names
+
     def do_POST(self) -> None:
+        if self.path.split("?")[0] != "/":
+            self._pass_on()
+            return
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         answer = self.cloud.answer(self, body)
         self.close_connection = answer is None

@@ -98,9 +98,9 @@ def _steps(folder: Path, name: str, rank: int) -> list[int]:
 
 def no_packing_micros(options: ServeOptions, ended: list[JobOut]) -> int:
     """The same jobs, arriving when they did, under No-Packing in the simulator."""
-    from eva.inputs import catalogs, job_file
+    from eva.inputs import job_file
+    from eva.master.clouds import catalog_of
     from eva.master.definitions import job_spec
-    from eva.master.options import with_delays_scaled
     from eva.model.ids import JobId
     from eva.model.jobs import TaskDelays
     from eva.scheduling.policies import policy
@@ -124,7 +124,6 @@ def no_packing_micros(options: ServeOptions, ended: list[JobOut]) -> int:
                 (TaskPhases(),) * wish.nodes,
             )
         )
-    catalog = with_delays_scaled(catalogs.load(options.catalog), options.delay_scale)
     settings = SimulationSettings(round_ms=round_ms)
     trace = Trace("demo", tuple(traced))
-    return simulate(trace, policy("no-packing"), catalog, settings).total_cost_micros
+    return simulate(trace, policy("no-packing"), catalog_of(options), settings).total_cost_micros

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from eva.master.options import ServeOptions
 
 LOG_FILE = "master.log"
-_START_WITHIN_S, _STOP_WITHIN_S, _LOOK_EVERY_S = 60.0, 120.0, 0.1
+_START_WITHIN_S, _STOP_WITHIN_S, _LOOK_EVERY_S = 60.0, 600.0, 0.1
 _SAID_LINES = 15
 
 HostOption = Annotated[str, typer.Option("--host", help="Address to listen on.")]
@@ -34,12 +34,12 @@ StorageOption = Annotated[
     typer.Option("--storage", metavar="URL|DIR", help="Global storage: s3://... or a folder."),
 ]
 CatalogOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--catalog",
         "-c",
         metavar="NAME|FILE",
-        help="What can be rented.",
+        help="What can be rented. Default: paper; aws with --cloud aws.",
         autocompletion=complete_catalog,
     ),
 ]
@@ -53,16 +53,61 @@ RoundOption = Annotated[
     float, typer.Option("--round", metavar="SECONDS", help="The scheduling period.")
 ]
 ScaleOption = Annotated[
-    float,
-    typer.Option("--delay-scale", help="Local instances take the catalog's delays times this."),
+    float | None,
+    typer.Option(
+        "--delay-scale",
+        help="Plan with the catalog's delays times this; local instances take so long. "
+        "Default: 0; 1 with --cloud aws.",
+    ),
 ]
 RuntimeOption = Annotated[str, typer.Option("--runtime", help="How tasks run: process or docker.")]
 CertOption = Annotated[Path | None, typer.Option("--tls-cert", help="Certificate of the API.")]
 KeyOption = Annotated[Path | None, typer.Option("--tls-key", help="Its key.")]
 DeadManOption = Annotated[
-    float,
+    float | None,
     typer.Option(
-        "--dead-man", metavar="SECONDS", help="Instances end when no master is there for this long."
+        "--dead-man",
+        metavar="SECONDS",
+        help="Instances end when no master is there for this long. Default: 600; 1800 with "
+        "--cloud aws.",
+    ),
+]
+CloudOption = Annotated[
+    str,
+    typer.Option(
+        "--cloud",
+        metavar="NAME",
+        help="Who rents the instances: local plays them on this machine, aws is EC2.",
+    ),
+]
+AwsConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--aws-config",
+        metavar="FILE",
+        help="What `eva aws init` wrote. Default: aws.yaml in the home folder.",
+    ),
+]
+EndpointOption = Annotated[
+    str | None,
+    typer.Option("--endpoint-url", metavar="URL", help="Another address of AWS, for emulators."),
+]
+WorkersHostOption = Annotated[
+    str | None,
+    typer.Option(
+        "--workers-host",
+        metavar="ADDRESS",
+        help="Where workers' ports listen, which speak mutual TLS. Default: as --host; all "
+        "addresses with --cloud aws.",
+    ),
+]
+AdvertiseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--advertise",
+        metavar="HOST",
+        help="The name or address by which instances reach this machine. Default: as --host; the "
+        "machine's own address with --cloud aws.",
     ),
 ]
 
@@ -73,14 +118,19 @@ def serve(
     port: PortOption = 7332,
     store: StoreOption = None,
     storage: StorageOption = None,
-    catalog: CatalogOption = "paper",
+    catalog: CatalogOption = None,
     policy: PolicyOption = "eva",
     round_s: RoundOption = 300.0,
-    delay_scale: ScaleOption = 0.0,
+    delay_scale: ScaleOption = None,
     runtime: RuntimeOption = "process",
     tls_cert: CertOption = None,
     tls_key: KeyOption = None,
-    dead_man_s: DeadManOption = 600.0,
+    dead_man_s: DeadManOption = None,
+    cloud: CloudOption = "local",
+    aws_config: AwsConfigOption = None,
+    endpoint_url: EndpointOption = None,
+    workers_host: WorkersHostOption = None,
+    advertise: AdvertiseOption = None,
 ) -> None:
     """Run a master here, in the foreground, until SIGTERM. Jobs survive it: start it again."""
     import asyncio
@@ -92,7 +142,8 @@ def serve(
     policy_named(policy)
     options = ServeOptions(
         home_folder(home), host, port, store, storage, catalog, policy, round_s, delay_scale,
-        runtime, tls_cert, tls_key, dead_man_s=dead_man_s,
+        runtime, tls_cert, tls_key, dead_man_s=dead_man_s, cloud=cloud, aws_config=aws_config,
+        endpoint_url=endpoint_url, workers_host=workers_host, advertise=advertise,
     )  # fmt: skip
     asyncio.run(run(options))
 
@@ -102,15 +153,20 @@ def up(
     port: PortOption = 7332,
     store: StoreOption = None,
     storage: StorageOption = None,
-    catalog: CatalogOption = "paper",
+    catalog: CatalogOption = None,
     policy: PolicyOption = "eva",
     round_s: RoundOption = 10.0,
-    delay_scale: ScaleOption = 0.0,
+    delay_scale: ScaleOption = None,
     runtime: RuntimeOption = "process",
-    dead_man_s: DeadManOption = 600.0,
+    dead_man_s: DeadManOption = None,
+    cloud: CloudOption = "local",
+    aws_config: AwsConfigOption = None,
+    endpoint_url: EndpointOption = None,
+    workers_host: WorkersHostOption = None,
+    advertise: AdvertiseOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Start a cluster on this machine, in the background: a master and a local cloud.
+    """Start a cluster: a master here in the background, and instances here or at --cloud aws.
 
     Everything is kept in the home folder; jobs and instances of an earlier `eva up` are found
     again.
@@ -122,7 +178,8 @@ def up(
     folder = home_folder(home)
     options = ServeOptions(
         folder, "127.0.0.1", port, store, storage, catalog, policy, round_s, delay_scale, runtime,
-        dead_man_s=dead_man_s,
+        dead_man_s=dead_man_s, cloud=cloud, aws_config=aws_config, endpoint_url=endpoint_url,
+        workers_host=workers_host, advertise=advertise,
     )  # fmt: skip
     options.check()
     already = running_at(folder)
@@ -193,7 +250,9 @@ def _command(options: ServeOptions) -> list[str]:
         "--store": options.store, "--storage": options.storage, "--catalog": options.catalog,
         "--policy": options.policy, "--round": options.round_s,
         "--delay-scale": options.delay_scale, "--runtime": options.runtime,
-        "--dead-man": options.dead_man_s,
+        "--dead-man": options.dead_man_s, "--cloud": options.cloud,
+        "--aws-config": options.aws_config, "--endpoint-url": options.endpoint_url,
+        "--workers-host": options.workers_host, "--advertise": options.advertise,
     }  # fmt: skip
     for name, value in given.items():
         if value is not None:

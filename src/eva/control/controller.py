@@ -15,6 +15,7 @@ from eva.control.commands import Command
 from eva.control.events import Event
 from eva.control.executor import Executor
 from eva.control.lifecycle import BEING_STOPPED, InstanceState, TaskState
+from eva.control.offer import Offer
 from eva.control.profiler import Profiler
 from eva.control.provisioner import Provisioner
 from eva.control.scheduler import OracleProvider, Scheduler, no_oracle
@@ -36,15 +37,15 @@ class Controller:
         settings: ControllerSettings | None = None,
         oracle: OracleProvider = no_oracle,
     ) -> None:
-        self.catalog = catalog
         self.settings = settings or ControllerSettings()
         self.state = State(ThroughputTable(self.settings.default_throughput))
+        self.offer = Offer(self.state, catalog, self.settings)
         self.profiler = Profiler(self.state)
         self.monitor = ThroughputMonitor(self.state, self.profiler, self.settings)
         self.provisioner = Provisioner(self.state)
         self.executor = Executor(self.state, self.provisioner, self.settings)
         self.scheduler = Scheduler(
-            self.state, catalog, self.provisioner, self.executor, self.monitor, oracle
+            self.state, self.offer, self.provisioner, self.executor, self.monitor, oracle
         )
         self._handlers: dict[type, Callable[[Any, int, list[Command]], None]] = {
             ev.JobSubmitted: self._on_job_submitted,
@@ -55,6 +56,7 @@ class Controller:
             ev.InstanceAcquired: self._on_instance_acquired,
             ev.InstanceReady: self._on_instance_ready,
             ev.LaunchRefused: self._on_launch_refused,
+            ev.CatalogChanged: self._on_catalog_changed,
             ev.InstanceLost: self._on_instance_lost,
             ev.InstanceTerminated: self._on_instance_terminated,
             ev.InstanceUnreachable: self._on_instance_unreachable,
@@ -114,9 +116,8 @@ class Controller:
     def _on_plan_computed(self, event: ev.PlanComputed, now_ms: int, out: list[Command]) -> None:
         self.scheduler.adopt(event.round, event.plan, now_ms, out)
 
-    def _on_plan_failed(self, event: ev.PlanFailed, _now_ms: int, _out: list[Command]) -> None:
-        if event.round == self.state.planning:
-            self.state.planning = None
+    def _on_plan_failed(self, event: ev.PlanFailed, now_ms: int, out: list[Command]) -> None:
+        self.scheduler.give_up(event.round, now_ms, out)
 
     # Instances
 
@@ -139,6 +140,14 @@ class Controller:
             self._clear(instance, f"launch of {instance.id} refused", now_ms, out)
             reason = f"launch refused: {event.reason}"
             self.provisioner.gone(instance, now_ms, reason, refused=True)
+            if event.type_refused:
+                self.offer.set_aside(instance.type, now_ms)
+                self.scheduler.replan(now_ms, out)
+
+    def _on_catalog_changed(
+        self, event: ev.CatalogChanged, _now_ms: int, _out: list[Command]
+    ) -> None:
+        self.offer.change(event.types, event.unfit)
 
     def _on_instance_lost(self, event: ev.InstanceLost, now_ms: int, out: list[Command]) -> None:
         instance = self.state.instances.get(event.instance)

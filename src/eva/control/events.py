@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eva.model.catalog import InstanceType
 from eva.model.ids import InstanceId, JobId, TaskId
 from eva.model.jobs import JobSpec
 from eva.model.plan import ClusterPlan
@@ -64,10 +65,26 @@ class InstanceReady:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRefused:
-    """There will be no such instance, and nothing to pay for it."""
+    """There will be no such instance, and nothing to pay for it.
+
+    `type_refused`: it was about the type, so that another one may do. If not, nothing would do
+    until somebody has mended what the reason says.
+    """
 
     instance: InstanceId
     reason: str
+    type_refused: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogChanged:
+    """What can be rented, and for how much, from now on. What runs keeps its price.
+
+    `unfit` says why no migration that only saves money may rest on these prices, if so.
+    """
+
+    types: tuple[InstanceType, ...]
+    unfit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +198,7 @@ Event = (
     | InstanceAcquired
     | InstanceReady
     | LaunchRefused
+    | CatalogChanged
     | InstanceLost
     | InstanceTerminated
     | InstanceUnreachable

@@ -4,7 +4,8 @@
 - The copies on an instance never exceed its capacity, and neither do the tasks bound for it.
 - No accepted job is forgotten: it is live with all of its tasks, or it has a record.
 - Every launched instance is accounted for until the cloud says that it is gone.
-- The bill is the sum of uptime times price.
+- The bill is the sum of uptime times price, and the price is that of the launch.
+- What the cloud refused is not asked for again before its time is over.
 - Nothing that is waited for has nobody left to bring it about.
 
 `check_everything` costs as much as the cluster is large. `check_touched` looks only at what an
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eva.control.commands import Command
+from eva.control.commands import Command, LaunchInstance
 from eva.control.events import Event
 from eva.control.lifecycle import (
     BEING_STOPPED,
@@ -48,6 +49,8 @@ def check_touched(state: State, event: Event, commands: Iterable[Command]) -> No
     jobs: dict[JobId, Job] = {}
     instances: dict[InstanceId, Instance] = {}
     for thing in (event, *commands):
+        if isinstance(thing, LaunchInstance):
+            check_launch(state, thing)
         task = state.tasks.get(getattr(thing, "task", _NO_TASK))
         if task is not None:
             jobs[task.job.id] = task.job
@@ -63,6 +66,14 @@ def check_touched(state: State, event: Event, commands: Iterable[Command]) -> No
         check_instance(state, instance)
 
 
+def check_launch(state: State, command: LaunchInstance) -> None:
+    until_ms = state.set_aside.get(command.type.name, state.now_ms)
+    _demand_that(
+        until_ms <= state.now_ms,
+        f"{command.instance} is launched as a {command.type.name}, set aside until {until_ms} ms",
+    )
+
+
 def check_instance(state: State, instance: Instance) -> None:
     """Books and capacity of one instance."""
     name = f"instance {instance.id} ({instance.type.name}, {instance.state.value})"
@@ -74,6 +85,11 @@ def check_instance(state: State, instance: Instance) -> None:
     _demand_that(
         (instance.id not in state.ledger.open) == gone,
         f"{name} has {'an' if gone else 'no'} open account",
+    )
+    account = state.ledger.open.get(instance.id)
+    _demand_that(
+        account is None or account.hourly_micros == instance.type.hourly_micros,
+        f"{name} is billed at another price than it was launched at",
     )
     for what, tasks, booked in (
         ("copies", instance.copies, instance.used),

@@ -119,8 +119,18 @@ class Codec:
     def _dataclass_decoder(self, kind: type) -> _Decode:
         hints = typing.get_type_hints(kind)
         # Resolved when used: a type may contain itself.
-        names = [(field.name, hints[field.name]) for field in dataclasses.fields(kind)]
-        return lambda raw: kind(**{name: self._decoder(hint)(raw[name]) for name, hint in names})
+        # What has a default may be missing: it was added after the record was written.
+        names = [
+            (field.name, hints[field.name], field.default is not dataclasses.MISSING)
+            for field in dataclasses.fields(kind)
+        ]
+        return lambda raw: kind(
+            **{
+                name: self._decoder(hint)(raw[name])
+                for name, hint, optional in names
+                if name in raw or not optional
+            }
+        )
 
     def _named_type(self, name: str) -> InstanceType:
         found = self._catalog.get(name)
@@ -166,6 +176,8 @@ def summary(state: State) -> dict[str, Json]:
         "records": [dataclasses.astuple(record) for record in state.records.values()],
         "accounts": [dataclasses.astuple(account) for account in state.ledger],
         "closed_micros": state.ledger.closed_micros,
+        "catalog": None if state.catalog is None else list(map(dataclasses.astuple, state.catalog)),
+        "set_aside": list(state.set_aside.items()),
         "table": [dataclasses.astuple(entry) for entry in state.table],
         "table_default": state.table.default,
         "standalone": [[*key, value] for key, value in state.standalone.items()],
@@ -178,6 +190,8 @@ def summary(state: State) -> dict[str, Json]:
                 "launches",
                 "round",
                 "planning",
+                "replan",
+                "prices_unfit",
                 "began_ms",
                 "now_ms",
                 "events",

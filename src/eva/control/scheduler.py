@@ -2,8 +2,8 @@
 
 The world may have moved while the plan was computed, so adoption checks every placement against
 the state it finds and leaves out what no longer holds: jobs that ended or are being moved,
-instances that are gone, placements that would exceed an instance, and part of a gang without the
-rest. What is left out waits for the next round.
+instances that are gone, types that the cloud has refused meanwhile, placements that would exceed an
+instance, and part of a gang without the rest. What is left out waits for the next round.
 
 Snapshots share their parts as long as nothing changes, because policies remember by identity.
 """
@@ -11,16 +11,16 @@ Snapshots share their parts as long as nothing changes, because policies remembe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from eva.control.commands import Command, ComputePlan
 from eva.control.executor import Executor
 from eva.control.lifecycle import JobState, TaskState
+from eva.control.offer import Offer
 from eva.control.provisioner import Provisioner
 from eva.control.state import Ending, Instance, Job, State, Task
 from eva.control.throughput_monitor import ThroughputMonitor
-from eva.model.catalog import Catalog
 from eva.model.ids import InstanceId, JobId, TaskId
 from eva.model.oracle import NO_ORACLE, Oracle
 from eva.model.plan import ClusterPlan, PlannedInstance
@@ -47,14 +47,14 @@ class Scheduler:
     def __init__(
         self,
         state: State,
-        catalog: Catalog,
+        offer: Offer,
         provisioner: Provisioner,
         executor: Executor,
         monitor: ThroughputMonitor,
         oracle: OracleProvider,
     ) -> None:
         self._state = state
-        self._catalog = catalog
+        self._offer = offer
         self._provisioner = provisioner
         self._executor = executor
         self._monitor = monitor
@@ -71,14 +71,33 @@ class Scheduler:
         state.round += 1
         self._stop_overdue(now_ms, out)
         self._monitor.learn()
+        self._offer.forget_expired(now_ms)
         if state.planning is not None:
             return
+        state.replan = False
         snapshot = self.snapshot(now_ms)
         if not snapshot.tasks and not snapshot.instances:
             return
         state.planning = state.round
         state.events_asked = state.events
         out.append(ComputePlan(state.round, snapshot))
+
+    def replan(self, now_ms: int, out: list[Command]) -> None:
+        """Ask for a plan at once, or as soon as the one that is being computed has come back."""
+        if self._state.planning is None:
+            self.begin_round(now_ms, out)
+        else:
+            self._state.replan = True
+
+    def give_up(self, round_: int, now_ms: int, out: list[Command]) -> None:
+        """No plan will come for this round."""
+        if round_ == self._state.planning:
+            self._state.planning = None
+            self._plan_again(now_ms, out)
+
+    def _plan_again(self, now_ms: int, out: list[Command]) -> None:
+        if self._state.replan:
+            self.begin_round(now_ms, out)
 
     def snapshot(self, now_ms: int) -> ClusterSnapshot:
         state = self._state
@@ -91,7 +110,7 @@ class Scheduler:
         began_ms = now_ms if state.began_ms is None else state.began_ms
         return ClusterSnapshot(
             now_ms,
-            self._catalog,
+            self._offer.at(now_ms),
             self._tasks,
             self._instances,
             state.table,
@@ -130,7 +149,7 @@ class Scheduler:
                     continue
                 movable = True
             else:
-                movable = job.state is JobState.RUNNING and job.done == 0
+                movable = self._movable(job)
             place = None if home is None else home.id
             view = task.view
             if view is None or view.instance != place or view.movable != movable:
@@ -158,7 +177,7 @@ class Scheduler:
         state.planning = None
         state.events_planned = state.events_asked
         state.decision, state.decision_round = plan.decision, round_
-        slots, placed = self._match(plan)
+        slots, placed = self._match(plan, now_ms)
         changed = False
         if placed:
             _drop_partial_gangs(placed)
@@ -168,21 +187,21 @@ class Scheduler:
         self._note_reasons(plan)
         if changed and plan.decision.chosen.startswith("full"):
             state.full_reconfigurations += 1
+        self._plan_again(now_ms, out)
 
-    def _match(self, plan: ClusterPlan) -> tuple[list[_Slot], dict[JobId, list[_Slot]]]:
+    def _match(
+        self, plan: ClusterPlan, now_ms: int
+    ) -> tuple[list[_Slot], dict[JobId, list[_Slot]]]:
         """The plan's instances as found now, and what is to change, by job."""
         state = self._state
         slots: list[_Slot] = []
         changes: dict[JobId, list[_Slot]] = {}
         seen: set[TaskId] = set()
         for planned in plan.instances:
-            instance = None
-            if planned.instance is not None:
-                instance = state.instances.get(planned.instance)
-                if instance is None or not instance.usable:
-                    continue
-                instance.value_micros = planned.value_micros
-            slot = _Slot(planned, instance)
+            slot = self._slot(planned, now_ms)
+            if slot is None:
+                continue
+            instance = slot.instance
             slots.append(slot)
             if instance is not None and instance.shows(planned.tasks):
                 continue  # as it is, which is mostly so
@@ -193,16 +212,33 @@ class Scheduler:
                 seen.add(name)
                 if instance is not None and task.home is instance:
                     continue
-                if self._placeable(task) and _hosts(planned, task):
+                if self._placeable(task) and _hosts(slot.planned, task):
                     slot.coming[name] = task
                     changes.setdefault(task.job.id, []).append(slot)
         return slots, changes
+
+    def _slot(self, planned: PlannedInstance, now_ms: int) -> _Slot | None:
+        """A planned instance as it can be had now; None if it cannot."""
+        if planned.instance is None:
+            kind = self._offer.current(planned.type, now_ms)
+            if kind is not None and kind is not planned.type:  # at another price, for one
+                planned = replace(planned, type=kind)
+            return None if kind is None else _Slot(planned, None)
+        instance = self._state.instances.get(planned.instance)
+        if instance is None or not instance.usable:
+            return None
+        instance.value_micros = planned.value_micros
+        return _Slot(planned, instance)
 
     def _placeable(self, task: Task) -> bool:
         job = task.job
         if task.state is TaskState.WAITING:
             return job.state not in _HIDDEN and job.not_before_round <= self._state.round
-        return job.state is JobState.RUNNING and job.done == 0
+        return self._movable(job)
+
+    def _movable(self, job: Job) -> bool:
+        """Nothing that runs is moved at prices that do not tell what moving saves."""
+        return job.state is JobState.RUNNING and job.done == 0 and not self._state.prices_unfit
 
     def _drop_overflow(self, slots: list[_Slot], changes: dict[JobId, list[_Slot]]) -> None:
         """Leave out whole jobs, last come first, until no instance is promised too much."""

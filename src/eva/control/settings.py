@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eva.model.colocation import DEFAULT_THROUGHPUT
+from eva.model.units import MS_PER_SECOND
 
 Migrate = Literal["prepare-first", "stop-first"]
 
@@ -16,13 +17,15 @@ class ControllerSettings:
 
     `default_throughput` is the paper's t. A failed job waits 1, 2, 4, ... rounds before it is
     tried again, at most `backoff_limit_rounds`. The observations of multi-task jobs are attributed
-    again every `reattribute_rounds`, changed or not, because blame for them can shift.
+    again every `reattribute_rounds`, changed or not, because blame for them can shift. A type that
+    the cloud refused is not asked for again for `set_aside_ms`.
     """
 
     migrate: Migrate = "prepare-first"
     default_throughput: float = DEFAULT_THROUGHPUT
     backoff_limit_rounds: int = 32
     reattribute_rounds: int = 12
+    set_aside_ms: int = 180 * MS_PER_SECOND
 
     def backoff_rounds(self, failures: int) -> int:
         return int(min(self.backoff_limit_rounds, 2 ** min(max(0, failures - 1), 30)))

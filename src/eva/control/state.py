@@ -32,7 +32,7 @@ from eva.control.lifecycle import (
     TaskStep,
     illegal,
 )
-from eva.model.catalog import InstanceType
+from eva.model.catalog import Catalog, InstanceType
 from eva.model.colocation import ThroughputTable
 from eva.model.errors import InvariantError
 from eva.model.ids import InstanceId, JobId, TaskId, Workload
@@ -214,6 +214,10 @@ class State:
     launches: int = 0
     round: int = 0
     planning: int | None = None  # the round whose plan is being computed
+    replan: bool = False  # another plan is wanted as soon as that one is there
+    set_aside: dict[str, int] = field(default_factory=dict)  # refused types, until when
+    catalog: Catalog | None = None  # None: the one that the controller was made with
+    prices_unfit: str = ""  # why nothing that runs is moved to save money, if so
     began_ms: int | None = None
     now_ms: int = 0
     events: int = 0  # arrivals and completions, behind lambda

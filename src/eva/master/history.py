@@ -121,6 +121,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     ev.InstanceAcquired: lambda e: f"{e.instance} acquired, billing starts",
     ev.InstanceReady: lambda e: f"{e.instance} ready",
     ev.LaunchRefused: lambda e: f"{e.instance} refused: {e.reason}",
+    ev.CatalogChanged: lambda e: f"prices of {len(e.types)} types" + (e.unfit and f": {e.unfit}"),
     ev.InstanceLost: lambda e: f"{e.instance} lost, billing ends",
     ev.InstanceTerminated: lambda e: f"{e.instance} terminated, billing ends",
     ev.InstanceUnreachable: lambda e: f"{e.instance} unreachable",

@@ -79,7 +79,7 @@ def recall(
     memory = Memory(Controller(price_list, settings), Codec(price_list))
     saved = journal.latest_snapshot()
     if saved is not None:
-        _restore(memory, saved, settings)
+        _restore(memory, saved, price_list, settings)
     for record in journal.read(memory.seq + 1):
         if record.kind == EVENT:
             now_ms, event = memory.codec.decode(json.loads(record.payload))
@@ -97,13 +97,15 @@ def recall(
     return memory
 
 
-def _restore(memory: Memory, saved: Snapshot, settings: ControllerSettings) -> None:
+def _restore(
+    memory: Memory, saved: Snapshot, price_list: Catalog, settings: ControllerSettings
+) -> None:
     """Take the snapshot in, if this very code wrote it; else the journal is folded instead."""
     header, _, blob = saved.state.partition(b"\n")
     if json.loads(header).get("schema") != schema():
         return
     content = _Unpickler(io.BytesIO(blob)).load()
-    memory.controller = restored_controller(memory.controller.catalog, settings, content["state"])
+    memory.controller = restored_controller(price_list, settings, content["state"])
     for raw in content["jobs"]:
         definition = definitions.decode(raw)
         memory.jobs[definition.job] = definition

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from eva.master.listening import own_address
 from eva.model.catalog import Catalog, InstanceDelays
 from eva.model.errors import InputError
 
@@ -14,24 +16,75 @@ _DELAYS = ("acquire_ms", "start_worker_ms", "register_worker_ms", "terminate_ms"
 
 
 @dataclass(frozen=True, slots=True)
+class CloudDefaults:
+    """What depends on the cloud where nobody says otherwise."""
+
+    catalog: str
+    delay_scale: float
+    dead_man_s: float
+    heartbeat_s: float
+    elsewhere: bool  # whether instances are other machines, which have to reach this one
+
+
+CLOUDS: Mapping[str, CloudDefaults] = {
+    "local": CloudDefaults("paper", 0.0, 600.0, 1.0, elsewhere=False),
+    "aws": CloudDefaults("aws", 1.0, 1_800.0, 5.0, elsewhere=True),
+}
+_ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  workers' ports speak mutual TLS and take join tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """Options with the defaults of their cloud filled in."""
+
+    catalog: str
+    delay_scale: float
+    dead_man_s: float
+    heartbeat_s: float
+    workers_host: str
+    advertise: str
+
+
+@dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """`delay_scale` shortens or stretches the catalog's delays, which a local cloud then plays."""
+    """What is None is up to the cloud: `filled` has it.
+
+    `delay_scale` shortens or stretches the catalog's delays, which a local cloud then plays.
+    `workers_host` is where the workers' ports listen, and `advertise` what instances are told.
+    """
 
     home: Path
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     store: str | None = None
     storage: str | None = None
-    catalog: str = "paper"
+    catalog: str | None = None
     policy: str = "eva"
     round_s: float = 300.0
-    delay_scale: float = 0.0
+    delay_scale: float | None = None
     runtime: str = "process"
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     cluster: str = "eva"
-    dead_man_s: float = 600.0
-    heartbeat_s: float = 1.0
+    dead_man_s: float | None = None
+    heartbeat_s: float | None = None
+    cloud: str = "local"
+    aws_config: Path | None = None
+    endpoint_url: str | None = None
+    workers_host: str | None = None
+    advertise: str | None = None
+
+    @property
+    def filled(self) -> Filled:
+        usual = CLOUDS[self.cloud]
+        return Filled(
+            self.catalog or usual.catalog,
+            usual.delay_scale if self.delay_scale is None else self.delay_scale,
+            usual.dead_man_s if self.dead_man_s is None else self.dead_man_s,
+            usual.heartbeat_s if self.heartbeat_s is None else self.heartbeat_s,
+            self.workers_host or (_ALL_ADDRESSES if usual.elsewhere else self.host),
+            self.advertise or (own_address() if usual.elsewhere else self.host),
+        )
 
     def check(self) -> None:
         if (self.tls_certificate is None) != (self.tls_key is None):
@@ -44,12 +97,23 @@ class ServeOptions:
             )
         if not 0.1 <= self.round_s <= 86_400:
             raise InputError.single("--round", f"{self.round_s:g} s is not between 0.1 s and a day")
-        if not 0 <= self.delay_scale <= 100:
+        if not 0 <= (self.delay_scale or 0) <= 100:
             raise InputError.single("--delay-scale", f"{self.delay_scale:g} is not in 0 to 100")
+        self._check_cloud()
         if self.runtime not in {"process", "docker"}:
             raise InputError.single("--runtime", f"{self.runtime!r} is neither process nor docker")
         if not 0 <= self.port <= 65_535:
             raise InputError.single("--port", f"{self.port} is not in 0 to 65535")
+
+    def _check_cloud(self) -> None:
+        if self.cloud not in CLOUDS:
+            raise InputError.single("--cloud", f"{self.cloud!r} is none of {', '.join(CLOUDS)}")
+        for name, given in (
+            ("--aws-config", self.aws_config),
+            ("--endpoint-url", self.endpoint_url),
+        ):
+            if given is not None and self.cloud != "aws":
+                raise InputError.single(name, "is for --cloud aws")
 
 
 def is_loopback(host: str) -> bool:

@@ -1,8 +1,8 @@
 """Policies in a process of their own: a plan may take seconds, and a solver may crash.
 
-The catalog goes there once, with the process, because prices are worked out once per catalog and
-remembered under it. A process that dies is an answer too: `PlanFailed`, and the next round gets a
-new process.
+The catalog goes there only when it is another than before, because prices are worked out once per
+catalog and remembered under it. A process that dies is an answer too: `PlanFailed`, and the next
+round gets a new process.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dataclasses import dataclass, field, replace
 
 from eva.control.commands import ComputePlan
 from eva.control.events import PlanComputed, PlanFailed
-from eva.model.catalog import Catalog
+from eva.model.catalog import Catalog, InstanceType
 from eva.model.errors import EvaError
 from eva.model.plan import ClusterPlan, PlannedInstance
 from eva.model.snapshot import ClusterSnapshot
 from eva.scheduling.policies import policy
 from eva.scheduling.policy import SchedulingPolicy
 
-_NO_CATALOG = Catalog("sent with the process", ())
+_SAME_CATALOG = Catalog("as before", ())
 _ORPHAN_CHECK_S = 1.0
 
 
@@ -35,8 +35,8 @@ class Planner:
     """One process, made when first asked."""
 
     policy: str
-    catalog: Catalog
     _pool: ProcessPoolExecutor | None = field(default=None, init=False)
+    _sent: Catalog | None = field(default=None, init=False)  # that the process has
 
     async def answer(self, command: ComputePlan) -> PlanComputed | PlanFailed:
         try:
@@ -51,9 +51,11 @@ class Planner:
         """The policy's plan for any snapshot, also for asking what would be."""
         pool = self._pool or self._make()
         loop = asyncio.get_running_loop()
-        sent = replace(snapshot, catalog=_NO_CATALOG)
-        plan = await loop.run_in_executor(pool, _plan_there, sent)
-        return replace(plan, instances=tuple(map(self._with_own_type, plan.instances)))
+        catalog = None if self._sent is snapshot.catalog else snapshot.catalog
+        self._sent = snapshot.catalog
+        sent = replace(snapshot, catalog=_SAME_CATALOG)
+        plan = await loop.run_in_executor(pool, _plan_there, sent, catalog)
+        return replace(plan, instances=_with_own_types(plan, snapshot))
 
     def close(self) -> None:
         self._discard()
@@ -63,36 +65,57 @@ class Planner:
             max_workers=1,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_prepare_process,
-            initargs=(self.policy, self.catalog, os.getpid()),
+            initargs=(self.policy, os.getpid()),
         )
         return self._pool
 
     def _discard(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
-
-    def _with_own_type(self, planned: PlannedInstance) -> PlannedInstance:
-        """Instance types came back as copies; the catalog's own are what everything refers to."""
-        own = self.catalog.get(planned.type.name)
-        return planned if own is None else replace(planned, type=own)
+            self._pool = self._sent = None
 
 
-_there: tuple[SchedulingPolicy, Catalog] | None = None
+def _with_own_types(plan: ClusterPlan, snapshot: ClusterSnapshot) -> tuple[PlannedInstance, ...]:
+    """Instance types came back as copies; what everything refers to is what was sent.
+
+    A present instance may be of a type that is not offered any more, or at another price.
+    """
+    present = {view.id: view.type for view in snapshot.instances}
+    offered = {kind.name: kind for kind in snapshot.catalog}
+
+    def own(planned: PlannedInstance) -> InstanceType:
+        if planned.instance is not None:
+            return present.get(planned.instance, planned.type)
+        return offered.get(planned.type.name, planned.type)
+
+    return tuple(replace(planned, type=own(planned)) for planned in plan.instances)
 
 
-def _prepare_process(name: str, catalog: Catalog, master: int) -> None:
+@dataclass(slots=True)
+class _There:
+    """What the process has: one policy for its life, one catalog at a time."""
+
+    policy: SchedulingPolicy
+    catalog: Catalog
+
+
+_there: _There | None = None
+
+
+def _prepare_process(name: str, master: int) -> None:
     global _there  # noqa: PLW0603  the process has one policy for its life
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the master's to answer
     threading.Thread(target=_die_with, args=(master,), daemon=True).start()
-    _there = policy(name), catalog
+    _there = _There(policy(name), _SAME_CATALOG)
 
 
-def _plan_there(snapshot: ClusterSnapshot) -> ClusterPlan:
+def _plan_there(snapshot: ClusterSnapshot, catalog: Catalog | None) -> ClusterPlan:
     if _there is None:
         raise BrokenProcessPool("the planning process was not prepared")
-    chosen, catalog = _there
-    return chosen.plan(replace(snapshot, catalog=catalog).granting(chosen.knowledge))
+    if catalog is not None:
+        _there.catalog = catalog
+    chosen = _there.policy
+    return chosen.plan(replace(snapshot, catalog=_there.catalog).granting(chosen.knowledge))
 
 
 def _die_with(master: int) -> None:

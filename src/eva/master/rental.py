@@ -1,14 +1,15 @@
 """The cloud's side of the master: launches and terminations, repeated until the cloud shows them.
 
 Every call names our own id of the instance, so asking twice never rents two. What became of it is
-read off the cloud's list, which alone is proof that an instance is gone; the list is also compared
-with the state, so that nothing is paid for that no plan knows of, whoever crashed in between.
+read off the cloud's list, which alone is proof that an instance is gone. What the cloud has and no
+plan knows of is reaped, whoever crashed in between: by the cloud's own rule (`Cloud.reap`), for it
+knows best which instances are ours, how old they are, and whether an intent got two.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
 import structlog
@@ -26,12 +27,20 @@ from eva.master.clock import Clock
 from eva.master.memory import Memory
 from eva.master.settings import MasterSettings
 from eva.model.catalog import InstanceType
-from eva.model.errors import EvaError, TryAgainError
+from eva.model.errors import CapacityError, EvaError, TryAgainError
 from eva.model.ids import InstanceId
 from eva.model.units import MS_PER_SECOND
-from eva.ports.cloud import Cloud, CloudInstance, CloudState, InstanceNotFoundError, LaunchIntent
+from eva.ports.cloud import (
+    Cloud,
+    CloudInstance,
+    CloudState,
+    InstanceNotFoundError,
+    LaunchIntent,
+    UnsupportedTypeError,
+)
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 30.0
+_HASTE = 10  # how much sooner than usual it is looked again where something was asked for
 
 _log = structlog.get_logger("eva.cloud")
 
@@ -76,7 +85,27 @@ class Rental:
                 )
             except TimeoutError:
                 continue
-            await asyncio.sleep(min(0.1, self.settings.poll_ms / MS_PER_SECOND))
+            await asyncio.sleep(self.settings.poll_ms / _HASTE / MS_PER_SECOND)
+
+    async def patrol(self) -> None:
+        """Have what nobody knows of ended, for ever."""
+        while True:
+            try:
+                for found in await self.cloud.reap(self._known):
+                    _log.warning(
+                        "reaping",
+                        ref=found.ref,
+                        intent=found.instance,
+                        reason=found.reason,
+                        failed=found.failed,
+                    )
+            except TryAgainError as error:
+                _log.warning("the cloud does not answer", reason=str(error))
+            await asyncio.sleep(self.settings.reap_ms / MS_PER_SECOND)
+
+    def _known(self) -> Collection[InstanceId]:
+        """Every intent that is not over: the state is what the journal says, to the last record."""
+        return self.memory.state.instances.keys()
 
     async def compare(self) -> None:
         listed = {each.instance: each for each in await self.cloud.list()}
@@ -87,10 +116,6 @@ class Rental:
             else:
                 self._missing_since.pop(instance.id, None)
                 await self._listed(instance, shown)
-        for shown in listed.values():
-            unknown = shown.instance not in self.memory.state.instances
-            if unknown:
-                self._terminate_again(shown)
 
     async def close(self) -> None:
         tasks = list(self._at_work.values())
@@ -112,7 +137,7 @@ class Rental:
             self.launch(instance.id, instance.type)  # the last master may have died in its call
 
     def _terminate_again(self, shown: CloudInstance) -> None:
-        """It should not be there: asked for before a crash, or known to no plan."""
+        """It should not be there: its end was asked for before a crash, or without effect."""
         up = shown.state in {CloudState.PENDING, CloudState.RUNNING}
         if up and shown.instance not in self._at_work:
             _log.warning("terminating what is still there", instance=shown.instance)
@@ -164,7 +189,8 @@ class Rental:
             except TryAgainError as error:
                 _log.warning("launch is tried again", instance=name, reason=str(error))
             except EvaError as error:
-                await self.post(LaunchRefused(name, str(error)))
+                about_type = isinstance(error, (CapacityError, UnsupportedTypeError))
+                await self.post(LaunchRefused(name, str(error), type_refused=about_type))
                 return
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)

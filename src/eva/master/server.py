@@ -1,50 +1,41 @@
 """`eva serve`: a master on this machine, from its options to its end.
 
-Everything listens on loopback unless a certificate and key are given; a token is asked for in any
-case. The workers' ports are remembered in the home folder, for workers come back to where they
-were told. The cluster's full name is drawn once per journal, so that two clusters that share a
-machine or a storage never take each other's tasks for their own.
+The HTTP API listens on loopback unless a certificate and key are given; a token is asked for in any
+case. Workers' ports speak TLS both ways. The cluster's full name is drawn once per journal, so that
+two clusters that share a machine or a storage never take each other's tasks for their own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
-import json
 import os
 import resource
 import secrets
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import structlog
 import uvicorn
 
-from eva.adapters.grpc.link import LinkTimings
-from eva.adapters.grpc.server import GrpcWorkers, Listening
 from eva.adapters.identity.authority import Authority
-from eva.adapters.local.cloud import LocalCloud, LocalDelays
-from eva.adapters.stores import open_journal, open_storage
-from eva.inputs import catalogs
+from eva.adapters.stores import open_journal
 from eva.master.api import make_api
 from eva.master.client import Connection
 from eva.master.clock import SteadyClock, wall_ms
-from eva.master.options import ServeOptions, with_delays_scaled
+from eva.master.clouds import master_settings, surroundings
+from eva.master.listening import listen
+from eva.master.options import ServeOptions
 from eva.master.service import Master, Surroundings, take_lease
-from eva.master.settings import MasterSettings
-from eva.model.errors import EvaError, OperatorError
-from eva.model.units import MS_PER_SECOND
+from eva.model.errors import EvaError, TryAgainError
+from eva.ports.cloud import Cloud
 from eva.ports.journal import Fact, Journal, Lease
 
 PID_FILE = "master.pid"
-_PORTS_FILE = "ports.json"
 _CLUSTER_FACT = "cluster"
 _LOCAL_TOKEN = "local"  # noqa: S105  the name of a token, not one
 _OPEN_FILES = 65_536
-_SHORTEST_SILENCE_MS = 10 * MS_PER_SECOND
 
 Surround = Callable[[ServeOptions, Journal, Authority], Surroundings]
 
@@ -60,7 +51,7 @@ async def serve(options: ServeOptions, surround: Surround | None = None) -> None
     _allow_many_connections()
     home = options.home
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with contextlib.closing(_listen(options.host, options.port)) as listening:
+    with contextlib.closing(listen(options.host, options.port)) as listening:
         journal = await asyncio.to_thread(open_journal, options.store, home)
         try:
             await _serve(options, journal, listening, surround or surroundings)
@@ -71,11 +62,12 @@ async def serve(options: ServeOptions, surround: Surround | None = None) -> None
 async def _serve(
     options: ServeOptions, journal: Journal, listening: socket.socket, surround: Surround
 ) -> None:
-    settings = _settings(options)
+    settings = master_settings(options)
     owner = f"{socket.gethostname()}:{os.getpid()}"
     lease = await take_lease(journal, owner, settings.lease_ttl_ms)
     authority = await asyncio.to_thread(_authority, options, journal, lease)
     around = await asyncio.to_thread(surround, options, journal, authority)
+    await _usable(around.cloud)
     master = await Master.start(settings, around, lease, SteadyClock())
     pid_file = options.home / PID_FILE
     pid_file.write_text(str(os.getpid()))
@@ -89,25 +81,20 @@ async def _serve(
         authority.close()
 
 
+async def _usable(cloud: Cloud) -> None:
+    """What somebody has to mend ends the start; what may pass by itself does not."""
+    try:
+        await cloud.check()
+    except TryAgainError as error:
+        _log.warning("the cloud does not answer", cloud=cloud.name, reason=str(error))
+
+
 def _allow_many_connections() -> None:
     """One per worker, and more: the usual limit of 1,024 open files would refuse them."""
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(_OPEN_FILES, most)
     if now != resource.RLIM_INFINITY and now < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
-
-
-def _settings(options: ServeOptions) -> MasterSettings:
-    round_ms = round(options.round_s * MS_PER_SECOND)
-    return MasterSettings(
-        cluster=options.cluster,
-        policy=options.policy,
-        round_ms=round_ms,
-        poll_ms=min(round_ms, 500),
-        settle_ms=5 * MS_PER_SECOND,
-        unreachable_ms=60 * MS_PER_SECOND,
-        containers=options.runtime == "docker",
-    )
 
 
 def _authority(options: ServeOptions, journal: Journal, lease: Lease) -> Authority:
@@ -119,64 +106,7 @@ def _authority(options: ServeOptions, journal: Journal, lease: Lease) -> Authori
         journal.put_fact(lease, fact)
     cluster = fact.value.decode()
     folder = options.home / "identity" / cluster
-    return Authority(folder, cluster, [options.host], wall_ms())
-
-
-def surroundings(options: ServeOptions, journal: Journal, authority: Authority) -> Surroundings:
-    """The local cloud, and workers over gRPC."""
-    home = options.home.resolve()
-    storage = options.storage or str(home / "storage")
-    opened = open_storage(storage)
-    opened.check()
-    port, join_port = _worker_ports(home, options.host)
-    where = Listening(options.host, port, join_port, options.host, storage, options.runtime)
-    heartbeat_ms = round(options.heartbeat_s * MS_PER_SECOND)
-    timings = LinkTimings(
-        heartbeat_ms=heartbeat_ms,
-        silence_ms=max(_SHORTEST_SILENCE_MS, 4 * heartbeat_ms),
-        dead_man_ms=round(options.dead_man_s * MS_PER_SECOND),
-    )
-    return Surroundings(
-        catalog=with_delays_scaled(catalogs.load(options.catalog), options.delay_scale),
-        journal=journal,
-        cloud=LocalCloud(home / "instances" / authority.cluster, wall_ms, LocalDelays(scale=1.0)),
-        workers=GrpcWorkers(authority, wall_ms, where, timings),
-        storage=opened,
-        home=home,
-    )
-
-
-def _worker_ports(home: Path, host: str) -> tuple[int, int]:
-    """Two ports for workers, the same after every restart."""
-    path = home / _PORTS_FILE
-    if path.exists():
-        port, join_port = json.loads(path.read_text())
-        return port, join_port
-    with _listen(host, 0) as first, _listen(host, 0) as second:
-        ports = (first.getsockname()[1], second.getsockname()[1])
-    path.write_text(json.dumps(ports))
-    return ports
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-    except OSError as error:
-        listening.close()
-        used = error.errno == errno.EADDRINUSE
-        remedy = (
-            "another program has it: stop that one (is a master running already? see `eva doctor`),"
-            " or choose another with --port"
-            if used
-            else "choose another with --host and --port"
-        )
-        raise OperatorError(
-            f"cannot listen on {host}:{port} ({error.strerror}): {remedy}"
-        ) from error
-    return listening
+    return Authority(folder, cluster, sorted({options.host, options.filled.advertise}), wall_ms())
 
 
 def _url(options: ServeOptions, listening: socket.socket) -> str:

@@ -27,6 +27,7 @@ from eva.master.logs import LogKeeper
 from eva.master.measured import Measured
 from eva.master.memory import Memory
 from eva.master.planner import Planner
+from eva.master.pricing import Priced, Pricing
 from eva.master.rental import Rental
 from eva.master.secrets import Vault
 from eva.master.settings import MasterSettings
@@ -58,6 +59,7 @@ class Surroundings:
     workers: Workers
     storage: Storage
     home: Path
+    priced: Priced | None = None  # None: the catalog's prices, for good
 
 
 @dataclass(slots=True, eq=False)
@@ -74,6 +76,7 @@ class Master:
     writer: Writer
     crew: Crew
     rental: Rental
+    pricing: Pricing
     logs: LogKeeper
     desk: JobDesk
     tokens: Tokens
@@ -112,14 +115,17 @@ class Master:
         crew = Crew(memory, around.workers, vault, logs, measured, clock, writer.post)
         bootstrap = around.workers.bootstrap
         rental = Rental(memory, around.cloud, settings, clock, bootstrap, writer.post, crew.forget)
-        desk = JobDesk(memory, writer, vault, measured, around.catalog, settings.containers)
+        pricing = Pricing(
+            memory, around.priced, writer.post, settings.prices_ms, settings.prices_again_ms
+        )
+        desk = JobDesk(memory, writer, vault, measured, settings.containers)
         tokens = Tokens(journal, lease, clock)
         tokens.load()
         desk.start()
-        planner = Planner(settings.policy, around.catalog)
+        planner = Planner(settings.policy)
         return cls(
-            settings, around, clock, lease, memory, history, planner, writer, crew, rental, logs,
-            desk, tokens, measured, _snapshot_seq=memory.seq,
+            settings, around, clock, lease, memory, history, planner, writer, crew, rental,
+            pricing, logs, desk, tokens, measured, _snapshot_seq=memory.seq,
         )  # fmt: skip
 
     async def begin(self) -> None:
@@ -129,9 +135,12 @@ class Master:
         self._go(self._keep_lease())
         if self.state.planning is not None:
             await self.writer.post(PlanFailed(self.state.planning, "the master was restarted"))
+        await self.pricing.begin()
         self.crew.expect_everybody()
         await self.around.workers.serve(self.crew)
         self._go(self.rental.watch())
+        self._go(self.rental.patrol())
+        self._go(self.pricing.watch())
         self._go(self._rounds())
         self._go(self._look_after())
         _log.info("started", jobs=len(self.state.jobs), instances=len(self.state.instances))
@@ -152,6 +161,7 @@ class Master:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.rental.close()
+        await self.pricing.close()
         await self.logs.close()
         await self.around.workers.close()
         await self.around.cloud.close()

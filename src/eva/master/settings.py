@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eva.control.settings import ControllerSettings
-from eva.model.units import MS_PER_SECOND
+from eva.model.units import MS_PER_HOUR, MS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,11 @@ class MasterSettings:
     round_ms: int = 300 * MS_PER_SECOND
     poll_ms: int = 10 * MS_PER_SECOND
     settle_ms: int = 60 * MS_PER_SECOND
+    reap_ms: int = 30 * MS_PER_SECOND  # between two looks for instances that nobody knows
     unreachable_ms: int = 120 * MS_PER_SECOND
     setup_limit_ms: int = 1_200 * MS_PER_SECOND
+    prices_ms: int = 6 * MS_PER_HOUR  # between two looks at the price list
+    prices_again_ms: int = 600 * MS_PER_SECOND  # where the last one failed in part
     lease_ttl_ms: int = 15 * MS_PER_SECOND
     snapshot_every: int = 2_000  # records between two snapshots
     keys_kept_ms: int = 7 * 86_400 * MS_PER_SECOND  # answers given under idempotency keys

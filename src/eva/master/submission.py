@@ -21,7 +21,6 @@ from eva.master.memory import Memory
 from eva.master.secrets import Vault
 from eva.master.words import Submission, Submitted
 from eva.master.writer import Writer
-from eva.model.catalog import Catalog
 from eva.model.errors import EvaError, InputError
 from eva.model.ids import JobId
 from eva.model.jobs import JobSpec
@@ -46,7 +45,6 @@ class JobDesk:
     writer: Writer
     vault: Vault
     measured: Measured
-    catalog: Catalog
     containers: bool = True  # whether workers can run images
     numbered: int = 0
 
@@ -75,9 +73,10 @@ class JobDesk:
         delays = self.measured.of(workload_of(file, submission.workdir))
         spec = job_spec(file, submission.workdir, delays)
         task = spec.tasks[0]
-        if price_book(self.catalog).price(task) is None:
+        catalog = self.memory.controller.offer.catalog
+        if price_book(catalog).price(task) is None:
             raise InputError.single(
-                f"{submission.source}: resources", why_unplaceable(self.catalog, task)
+                f"{submission.source}: resources", why_unplaceable(catalog, task)
             )
         return file, spec
 

@@ -50,10 +50,14 @@ class Catalog:
 
     Ties in price go to the larger capacity, then to the name, so that the order is total. A
     catalog is compared by identity: prices are computed once per catalog and kept under it.
+
+    `also_families` are those of types that cannot be had just now, though instances of them may
+    still be there and their tasks have to be valued.
     """
 
     name: str
     types: tuple[InstanceType, ...]
+    also_families: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         ordered = sorted(
@@ -75,7 +79,7 @@ class Catalog:
 
     @cached_property
     def families(self) -> tuple[str, ...]:
-        return tuple(sorted({kind.family for kind in self.types}))
+        return tuple(sorted({*self.also_families, *(kind.family for kind in self.types)}))
 
     def cheapest(self, family: str, needed: Resources) -> InstanceType | None:
         """The cheapest type of a family that has room for `needed`."""
@@ -90,3 +94,7 @@ class Catalog:
 
     def with_types(self, types: Iterable[InstanceType]) -> Catalog:
         return Catalog(self.name, tuple(types))
+
+    def offering(self, types: Iterable[InstanceType], name: str | None = None) -> Catalog:
+        """What is on offer now instead. Families are remembered, also those without a type."""
+        return Catalog(name or self.name, tuple(types), self.families)

@@ -12,13 +12,17 @@ worker on the instance, which hears of them first.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from eva.model.catalog import InstanceType
 from eva.model.errors import CapacityError, OperatorError, TryAgainError
 from eva.model.ids import InstanceId
+from eva.model.units import MS_PER_SECOND
+
+# An instance that is wrongly kept for so long costs little; one that is wrongly ended costs work.
+REAP_AFTER_MS = 60 * MS_PER_SECOND
 
 
 class CloudState(enum.Enum):
@@ -64,6 +68,19 @@ class CloudInstance:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    """An instance that nobody knows of and that was asked to end; or why it was not (`failed`)."""
+
+    ref: str
+    instance: InstanceId
+    reason: str
+    failed: str = ""
+
+    def but(self, failed: str) -> Reaped:
+        return replace(self, failed=failed)
+
+
 class Cloud(Protocol):
     """What the master needs of a cloud. Adapters: local, fake; aws."""
 
@@ -88,6 +105,15 @@ class Cloud(Protocol):
 
     async def list(self) -> Sequence[CloudInstance]:
         """Everything that is ours, by id; terminated ones for as long as the cloud remembers."""
+        ...
+
+    async def reap(self, known: Callable[[], Collection[InstanceId]]) -> Sequence[Reaped]:
+        """Begin to end what is ours, nobody's and older than `REAP_AFTER_MS`, and nothing else.
+
+        `known` tells every intent that is not known to be over. It is asked after the cloud was
+        looked at: an intent is known before its instance is asked for, so what was seen first and
+        is unknown afterwards is part of no plan. To be repeated until it finds nothing.
+        """
         ...
 
     async def describe(self, instance: InstanceId) -> CloudInstance:

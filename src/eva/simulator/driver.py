@@ -84,6 +84,7 @@ class Simulation:
         )
         self._trace = trace
         self._policy = policy
+        self._catalog = catalog
         self._sink = sink
         self._hash = hashlib.sha256() if settings.journal_hash else None
         self._codec = Codec(catalog)
@@ -196,6 +197,7 @@ class Simulation:
         report = self._observation.report()
         if report is not None:
             self.submit(report)
+        self._may_reprice()
         self._commands = 0
         self.submit(RoundDue())
         self._harvest()
@@ -204,6 +206,10 @@ class Simulation:
         if self._round_scheduled:
             self.timeline.round_at(self.timeline.now_ms + self.settings.round_ms, self._round)
             self._watch_for_stall()
+
+    def _may_reprice(self) -> None:
+        if self._faults.strikes(self._faults.settings.catalog_changed):
+            self.submit(self._faults.repriced(self._catalog))
 
     def _plan(self, command: cmd.ComputePlan) -> None:
         self._plans += 1
@@ -244,10 +250,9 @@ class Simulation:
 
     def _check(self, event: Event, commands: list[cmd.Command]) -> None:
         state = self.controller.state
+        check_touched(state, event, commands)
         if self.settings.checks == "full" or self._handled % FULL_CHECK_EVERY == 0:
             check_everything(state)
-        else:
-            check_touched(state, event, commands)
 
     def _check_end(self) -> None:
         """Nothing is left over, and the world's bill is the controller's."""

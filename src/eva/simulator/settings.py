@@ -34,7 +34,8 @@ class FaultSettings:
 
     Late messages come up to `late_ms` later than they should; a late plan lets the world move on
     while it is computed. A crash happens within `within_ms` after the task has started; an
-    instance is lost, or gets a spot notice, within `within_ms` after it has registered.
+    instance is lost, or gets a spot notice, within `within_ms` after it has registered. Prices may
+    change before every round.
     """
 
     seed: int = 0
@@ -50,6 +51,7 @@ class FaultSettings:
     message_twice: float = 0.0
     plan_late: float = 0.0
     plan_failed: float = 0.0
+    catalog_changed: float = 0.0
     late_ms: int = 400 * MS_PER_SECOND
     within_ms: int = 7_200 * MS_PER_SECOND
     spot_deadline_ms: int = 120 * MS_PER_SECOND
@@ -70,6 +72,7 @@ class FaultSettings:
                 self.message_twice,
                 self.plan_late,
                 self.plan_failed,
+                self.catalog_changed,
             )
         )
 

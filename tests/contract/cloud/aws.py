@@ -37,6 +37,8 @@ async def aws_bench(folder: Path, moto: tuple[str, int]) -> AsyncIterator[CloudB
             stack.push_async_callback(cloud.close)
             return cloud
 
-        bench = CloudBench(make(), make, clock, clock.advance, zones=ZONES, acquire_ms=0)
+        bench = CloudBench(
+            make(), make, clock, clock.advance, clock.advance, zones=ZONES, acquire_ms=0
+        )
         yield bench
         await clear(bench)

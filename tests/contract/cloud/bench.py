@@ -49,6 +49,7 @@ class CloudBench:
     again: Callable[[], Cloud]  # the same cloud, seen by a master that restarted
     clock: Callable[[], int]
     advance: Callable[[int], None]  # let so many ms pass, where time is not the world's
+    grow_old: Callable[[int], None]  # so many ms pass for whoever judges an instance's age
     zones: tuple[str, ...] = ("zone-b", "zone-a")
     acquire_ms: int = KIND.delays.acquire_ms  # at least, between asking and the bill's beginning
 
@@ -63,18 +64,23 @@ class CloudBench:
 
 
 def local_bench(folder: Path) -> CloudBench:
+    older = Clock(0)
+
     def make() -> LocalCloud:
         return LocalCloud(
-            folder, wall_clock_ms, LocalDelays(1.0), (sys.executable, "-S", str(WORKER))
+            folder,
+            lambda: wall_clock_ms() + older(),
+            LocalDelays(1.0),
+            (sys.executable, "-S", str(WORKER)),
         )
 
-    return CloudBench(make(), make, wall_clock_ms, lambda _ms: None)
+    return CloudBench(make(), make, wall_clock_ms, lambda _ms: None, older.advance)
 
 
 def fake_bench() -> CloudBench:
     clock = Clock()
     cloud = FakeCloud(clock)
-    return CloudBench(cloud, lambda: cloud, clock, clock.advance)
+    return CloudBench(cloud, lambda: cloud, clock, clock.advance, clock.advance)
 
 
 async def clear(bench: CloudBench) -> None:

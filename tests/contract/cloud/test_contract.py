@@ -8,7 +8,7 @@ import pytest
 
 from eva.model.errors import TryAgainError
 from eva.model.ids import InstanceId
-from eva.ports.cloud import CloudState, InstanceNotFoundError
+from eva.ports.cloud import REAP_AFTER_MS, CloudState, InstanceNotFoundError
 from tests.contract.cloud.bench import KIND, CloudBench, intent
 
 pytestmark = pytest.mark.anyio
@@ -98,3 +98,31 @@ async def test_instances_do_not_mind_that_the_master_goes(bench: CloudBench) -> 
     running = await bench.reaches("i-1", CloudState.RUNNING)
     await bench.cloud.close()
     assert list(await bench.again().list()) == [running]
+
+
+async def test_what_nobody_knows_is_reaped_when_it_is_old_enough(bench: CloudBench) -> None:
+    for name in ("i-1", "i-2"):
+        await bench.cloud.launch(intent(name))
+        await bench.reaches(name, CloudState.RUNNING)
+    assert list(await bench.cloud.reap(lambda: [InstanceId("i-1")])) == []
+    bench.grow_old(REAP_AFTER_MS + 1)
+    reaped = await bench.again().reap(lambda: [InstanceId("i-1")])
+    assert [(each.instance, each.failed) for each in reaped] == [("i-2", "")]
+    await bench.reaches("i-2", CloudState.TERMINATED)
+    assert list(await bench.cloud.reap(lambda: [InstanceId("i-1")])) == []
+    assert (await bench.cloud.describe(InstanceId("i-1"))).state is CloudState.RUNNING
+
+
+async def test_the_cloud_is_looked_at_before_it_is_asked_what_is_known(bench: CloudBench) -> None:
+    """What is asked for in between is known by then, or not seen."""
+    await bench.cloud.launch(intent("i-1"))
+    await bench.reaches("i-1", CloudState.RUNNING)
+    bench.grow_old(REAP_AFTER_MS + 1)
+    asked = []
+
+    def known() -> list[InstanceId]:
+        asked.append(True)
+        return [InstanceId("i-1")]
+
+    assert list(await bench.cloud.reap(known)) == []
+    assert asked

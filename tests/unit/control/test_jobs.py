@@ -94,7 +94,7 @@ def test_infrastructure_failures_use_up_no_retries() -> None:
     bench.round((SMALL, ("a.0",)))
     bench.send(LaunchRefused(I1, "no capacity"))
     assert bench.task("a.0").reason == "launch of i-1 refused"
-    bench.round((SMALL, ("a.0",)))
+    bench.adopt((BIG, ("a.0",)))
     bench.ready("i-2")
     bench.send(TaskStartFailed(A, 1, "disk full", infrastructure=True))
     bench.round(("i-2", ("a.0",)))

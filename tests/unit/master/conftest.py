@@ -19,7 +19,12 @@ from eva.master.words import Submission
 from tests.unit.master.world import World
 
 SETTINGS = MasterSettings(
-    round_ms=100, poll_ms=50, settle_ms=200, unreachable_ms=60_000, lease_ttl_ms=300_000
+    round_ms=100,
+    poll_ms=50,
+    settle_ms=200,
+    reap_ms=50,
+    unreachable_ms=60_000,
+    lease_ttl_ms=300_000,
 )
 JOB = "name: train\nrun: train --all\nresources: {gpus: 1, cpus: 4, memory: 20}\n"
 

@@ -100,7 +100,7 @@ def snapshot() -> ClusterSnapshot:
 
 def test_plans_come_from_a_process_that_may_die() -> None:
     async def story() -> None:
-        planner = Planner("eva", builtin("paper"))
+        planner = Planner("eva")
         try:
             answer = await planner.answer(ComputePlan(1, snapshot()))
             assert isinstance(answer, PlanComputed)

@@ -7,13 +7,19 @@ otherwise. Everything keeps standing while masters come and go, as the real worl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from eva.master.clock import wall_ms
 from eva.model.errors import EvaError
 from eva.model.ids import InstanceId, TaskId
-from eva.ports.cloud import CloudInstance, CloudState, InstanceNotFoundError, LaunchIntent
+from eva.ports.cloud import (
+    CloudInstance,
+    CloudState,
+    InstanceNotFoundError,
+    LaunchIntent,
+    Reaped,
+)
 from eva.ports.runtime import LOG_START, LogChunk, LogCursor
 from eva.ports.workers import (
     Checkpointed,
@@ -101,6 +107,7 @@ class FakeCloud:
     intents: dict[InstanceId, LaunchIntent] = field(default_factory=dict)
     refuse: list[EvaError] = field(default_factory=list)
     name: str = "fake"
+    reap_after_ms: int = 0
 
     async def check(self) -> None: ...
 
@@ -133,6 +140,14 @@ class FakeCloud:
                 self.world.over.update(worker.copies.items())
                 worker.copies.clear()
         return self.instances[instance]
+
+    async def reap(self, known: Callable[[], Collection[InstanceId]]) -> Sequence[Reaped]:
+        old_ms = wall_ms() - self.reap_after_ms
+        old = [each for each in self.live if (self.instances[each].launched_ms or 0) <= old_ms]
+        nobodys = [each for each in old if each not in known()]
+        for each in nobodys:
+            await self.terminate(each)
+        return [Reaped("ref", each, "nobody knows of it") for each in nobodys]
 
     async def describe(self, instance: InstanceId) -> CloudInstance:
         return self.instances[instance]

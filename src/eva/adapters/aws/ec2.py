@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
 from eva.adapters.aws.book import Attempt, AttemptBook, Outcome
-from eva.adapters.aws.connection import Connection, boto_client
+from eva.adapters.aws.connection import Connection, boto_client, steady_ms
 from eva.adapters.aws.failures import typed_errors
 from eva.adapters.aws.instances import Instances
 from eva.adapters.aws.launching import Launcher
+from eva.adapters.aws.names import Mark
 from eva.adapters.aws.pacing import Pacer
+from eva.adapters.aws.reaping import sweep
 from eva.adapters.aws.settings import AwsSettings
 from eva.adapters.aws.sightings import Sighting
 from eva.model.ids import InstanceId
@@ -31,6 +32,7 @@ from eva.ports.cloud import (
     CloudUnreachableError,
     InstanceNotFoundError,
     LaunchIntent,
+    Reaped,
 )
 
 BOOK_FILE = "ec2-attempts.sqlite"
@@ -55,16 +57,6 @@ class AwsCloud:
         self._launcher = Launcher(settings, instances, book, clock)
         self._missing_since: dict[InstanceId, int] = {}
         self._locks: WeakValueDictionary[InstanceId, asyncio.Lock] = WeakValueDictionary()
-
-    @property
-    def instances(self) -> Instances:
-        """EC2 itself, for the reaper."""
-        return self._instances
-
-    def ref(self, instance: InstanceId) -> str | None:
-        """The name at EC2 of the instance that an intent got, if the book knows."""
-        last = self._book.last(instance)
-        return last.ref if last is not None and last.outcome is Outcome.GOT else None
 
     # The port
 
@@ -101,6 +93,10 @@ class AwsCloud:
                     told[attempt.instance] = guess
         return [told[instance] for instance in sorted(told)]
 
+    async def reap(self, known: Callable[[], Collection[InstanceId]]) -> Sequence[Reaped]:
+        with typed_errors("looking for instances that nobody knows"):
+            return await sweep(self._instances, known, self._ref, self._clock)
+
     async def describe(self, instance: InstanceId) -> CloudInstance:
         with typed_errors(f"looking for {instance}"):
             return await self._look(instance)
@@ -110,6 +106,11 @@ class AwsCloud:
         self._book.close()
 
     # Details
+
+    def _ref(self, instance: InstanceId) -> str | None:
+        """The name at EC2 of the instance that an intent got, if the book knows."""
+        last = self._book.last(instance)
+        return last.ref if last is not None and last.outcome is Outcome.GOT else None
 
     def _lock(self, instance: InstanceId) -> asyncio.Lock:
         return self._locks.setdefault(instance, asyncio.Lock())
@@ -146,7 +147,7 @@ class AwsCloud:
         chosen: dict[InstanceId, Sighting] = {}
         for each in seen:
             if each.instance and (
-                each.instance not in chosen or each.ref == self.ref(each.instance)
+                each.instance not in chosen or each.ref == self._ref(each.instance)
             ):
                 chosen[each.instance] = each
         return tuple(chosen.values())
@@ -202,25 +203,24 @@ def _unknown(instance: InstanceId) -> InstanceNotFoundError:
     )
 
 
-def _steady_ms() -> int:
-    """For pacing alone: calls must not wait for a wall clock that was set back."""
-    return time.monotonic_ns() // 1_000_000
-
-
 def open_ec2(
     settings: AwsSettings,
     folder: Path,
     clock: Callable[[], int],
     *,
+    journal: str = "",
     new_cluster: bool = False,
     connect: Callable[[], Any] | None = None,
 ) -> AwsCloud:
     """EC2 for one cluster, whose book is kept in `folder`; `connect` makes another client of EC2.
 
-    A book that is missing although the cluster is not `new_cluster` is taken for lost.
+    `journal` is a name that no other journal has. Each has a book of its own; one that is missing
+    although nothing is new (`new_cluster`) is taken for lost.
     """
-    book = AttemptBook(folder / BOOK_FILE, clock(), 0 if new_cluster else settings.settle_ms)
-    pacer = Pacer(settings.calls_per_second, settings.burst, _steady_ms, random.SystemRandom())
+    book = AttemptBook(
+        folder / journal / BOOK_FILE, clock(), 0 if new_cluster else settings.settle_ms
+    )
+    pacer = Pacer(settings.calls_per_second, settings.burst, steady_ms, random.SystemRandom())
     client = connect or partial(boto_client, "ec2", settings.region, settings.endpoint)
-    instances = Instances(settings.cluster, Connection(client, pacer))
+    instances = Instances(Mark(settings.cluster, journal), Connection(client, pacer))
     return AwsCloud(settings, instances, book, clock)

@@ -14,7 +14,6 @@ from dataclasses import replace
 from eva.adapters.aws.book import Attempt, AttemptBook, Outcome
 from eva.adapters.aws.failures import ApiError, Verdict
 from eva.adapters.aws.instances import Instances
-from eva.adapters.aws.names import client_token
 from eva.adapters.aws.offerings import Offering, Offerings
 from eva.adapters.aws.request import run_instances
 from eva.adapters.aws.settings import AwsSettings
@@ -129,10 +128,14 @@ class Launcher:
 
     async def _try(self, intent: LaunchIntent, attempt: Attempt) -> Sighting | None:
         """The instance, or None if this attempt came to nothing and another may be made."""
-        token = client_token(
-            self._settings.cluster, attempt.instance, attempt.type, attempt.zone, attempt.number
+        asked = run_instances(
+            self._settings,
+            self._instances.mark,
+            intent,
+            attempt.type,
+            attempt.zone,
+            attempt.number,
         )
-        asked = run_instances(self._settings, intent, attempt.type, attempt.zone, token)
         asking = self._book.ask(attempt, self._clock())
         try:
             shown = await self._instances.run(asked)

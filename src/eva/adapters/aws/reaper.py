@@ -14,10 +14,7 @@ from dataclasses import dataclass
 
 from eva.adapters.aws.sightings import Sighting
 from eva.model.ids import InstanceId
-from eva.model.units import MS_PER_SECOND
-from eva.ports.cloud import CloudState
-
-MIN_AGE_MS = 60 * MS_PER_SECOND
+from eva.ports.cloud import REAP_AFTER_MS, CloudState
 
 
 class Cause(enum.Enum):
@@ -27,6 +24,8 @@ class Cause(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Doomed:
+    """`instance` is empty where no intent of this journal is meant."""
+
     ref: str
     instance: InstanceId
     cause: Cause
@@ -54,5 +53,5 @@ def _may_end(each: Sighting, cluster: str, now_ms: int) -> bool:
     return (
         each.cluster == cluster
         and each.state is not CloudState.TERMINATED
-        and now_ms - each.launched_ms > MIN_AGE_MS
+        and now_ms - each.launched_ms > REAP_AFTER_MS
     )

@@ -6,41 +6,34 @@ what EC2 and the journal say by then.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 
-from eva.adapters.aws.ec2 import AwsCloud
-from eva.adapters.aws.failures import ApiError, typed_errors
+from eva.adapters.aws.failures import ApiError
+from eva.adapters.aws.instances import Instances
 from eva.adapters.aws.reaper import Doomed, doomed
 from eva.model.ids import InstanceId
-
-
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """`ended` were asked to end; `failed` were not, and why."""
-
-    ended: Sequence[Doomed]
-    failed: Sequence[tuple[Doomed, str]]
-
-    @property
-    def clean(self) -> bool:
-        return not (self.ended or self.failed)
+from eva.ports.cloud import Reaped
 
 
 async def sweep(
-    cloud: AwsCloud,
-    known: Callable[[], Awaitable[Collection[InstanceId]]],
+    instances: Instances,
+    known: Callable[[], Collection[InstanceId]],
+    ref: Callable[[InstanceId], str | None],
     clock: Callable[[], int],
-) -> Sweep:
-    """`known` reads the journal: every intent that is not known to be over."""
-    with typed_errors("looking for instances that nobody knows"):
-        seen = await cloud.instances.all()  # first, so that the journal is never the older of both
-    intents = {each: cloud.ref(each) for each in await known()}
-    ended, failed = [], []
-    for each in doomed(seen, intents, cloud.instances.cluster, clock()):
-        try:
-            await cloud.instances.terminate(each.ref)
-            ended.append(each)
-        except ApiError as error:
-            failed.append((each, str(error)))
-    return Sweep(ended, failed)
+) -> Sequence[Reaped]:
+    """`known` reads the journal, and `ref` the book: which instance an intent got."""
+    seen = await instances.all()  # first, so that the journal is never the older of both
+    intents = {each: ref(each) for each in known()}
+    return [
+        await _end(instances, each)
+        for each in doomed(seen, intents, instances.mark.cluster, clock())
+    ]
+
+
+async def _end(instances: Instances, each: Doomed) -> Reaped:
+    told = Reaped(each.ref, each.instance, each.cause.value)
+    try:
+        await instances.terminate(each.ref)
+    except ApiError as error:
+        return told.but(str(error))
+    return told

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from eva.adapters.aws.names import tags
+from eva.adapters.aws.names import Mark
 from eva.adapters.aws.settings import AwsSettings
 from eva.model.errors import OperatorError
 from eva.ports.cloud import LaunchIntent
@@ -19,11 +19,11 @@ _MOST_USER_DATA = 16_384  # bytes, says EC2, before they are encoded
 
 
 def run_instances(
-    settings: AwsSettings, intent: LaunchIntent, type_: str, zone: str, token: str
+    settings: AwsSettings, mark: Mark, intent: LaunchIntent, type_: str, zone: str, attempt: int
 ) -> dict[str, Any]:
     kinds = ["instance", "volume", "network-interface"]
     asked: dict[str, Any] = {
-        "ClientToken": token,
+        "ClientToken": mark.token(intent.instance, type_, zone, attempt),
         "MinCount": 1,
         "MaxCount": 1,
         "ImageId": settings.image,
@@ -50,7 +50,7 @@ def run_instances(
                 "InstanceInterruptionBehavior": "terminate",
             },
         }
-    ours = tags(settings.cluster, intent.instance)
+    ours = mark.tags(intent.instance)
     asked["TagSpecifications"] = [{"ResourceType": kind, "Tags": ours} for kind in kinds]
     return asked
 

@@ -8,7 +8,7 @@ the old one's.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from eva.model.errors import InputError, Problem
@@ -34,6 +34,8 @@ systemd-run --unit eva-worker --property Restart=on-failure --property RestartSe
 class AwsSettings:
     """`subnets` says where instances go, zone by zone; without any, the default VPC is used.
 
+    `software` is the wheel of Eva that an instance fetches, `s3://BUCKET/software/NAME.whl`; empty
+    means that Eva is in the image.
     `settle_ms` is for how long EC2 may not show what it has accepted. `endpoint` is for emulators.
     """
 
@@ -47,6 +49,7 @@ class AwsSettings:
     root_device: str = "/dev/sda1"
     root_volume_gib: int = 0  # 0: as the image says
     public_address: bool = True
+    software: str = ""
     user_data: str = USER_DATA
     join_minutes: int = 30
     endpoint: str | None = None
@@ -79,7 +82,19 @@ class AwsSettings:
                 "{bootstrap}" not in self.user_data,
                 "does not hold {bootstrap}: say where the worker's bootstrap goes",
             ),
+            (
+                "software",
+                bool(self.software) and not self.software.startswith("s3://"),
+                f"{self.software!r} is no wheel in a bucket: write s3://BUCKET/software/NAME.whl",
+            ),
+            *self._amounts(),
         )
+
+    def _amounts(self) -> Iterator[tuple[str, bool, str]]:
+        for name in ("calls_per_second", "burst", "join_minutes"):
+            yield name, getattr(self, name) <= 0, f"{getattr(self, name)} is not more than 0"
+        for name in ("root_volume_gib", "settle_ms", "set_aside_ms"):
+            yield name, getattr(self, name) < 0, f"{getattr(self, name)} is less than 0"
 
     @property
     def usable_zones(self) -> tuple[str, ...]:

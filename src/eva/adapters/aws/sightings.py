@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eva.adapters.aws.names import CLUSTER_TAG, INSTANCE_TAG, read_tags
+from eva.adapters.aws.names import CLUSTER_TAG, INSTANCE_TAG, JOURNAL_TAG, read_tags
 from eva.model.ids import InstanceId
 from eva.model.units import MS_PER_SECOND
 from eva.ports.cloud import CloudInstance, CloudState
@@ -39,7 +39,10 @@ _STILLBORN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """An instance as EC2 shows it. `launched_ms` is when EC2 accepted it."""
+    """An instance as EC2 shows it. `launched_ms` is when EC2 accepted it.
+
+    `instance` is empty where another journal than ours asked for it: none of our intents is meant.
+    """
 
     ref: str
     cluster: str
@@ -69,17 +72,18 @@ class Sighting:
         )
 
 
-def sightings(reservations: Iterable[Mapping[str, Any]]) -> list[Sighting]:
+def sightings(reservations: Iterable[Mapping[str, Any]], journal: str) -> list[Sighting]:
     """By intent; of several instances of one intent, the most alive first."""
-    found = [_sighting(raw) for each in reservations for raw in each["Instances"]]
+    found = [_sighting(raw, journal) for each in reservations for raw in each["Instances"]]
     return sorted(
         found,
         key=lambda each: (each.instance, _ALIVE.index(each.state), each.launched_ms, each.ref),
     )
 
 
-def _sighting(raw: Mapping[str, Any]) -> Sighting:
+def _sighting(raw: Mapping[str, Any], journal: str) -> Sighting:
     ours = read_tags(raw.get("Tags", ()))
+    intent = ours.get(INSTANCE_TAG, "") if ours.get(JOURNAL_TAG, "") == journal else ""
     why = raw.get("StateReason", {})
     # A state that is new to us proves nothing, so it counts as still being paid for.
     state = _STATES.get(raw["State"]["Name"], CloudState.STOPPING)
@@ -87,7 +91,7 @@ def _sighting(raw: Mapping[str, Any]) -> Sighting:
     return Sighting(
         raw["InstanceId"],
         ours.get(CLUSTER_TAG, ""),
-        InstanceId(ours.get(INSTANCE_TAG, "")),
+        InstanceId(intent),
         raw["InstanceType"],
         raw.get("Placement", {}).get("AvailabilityZone", ""),
         state,

@@ -7,18 +7,20 @@ delays have passed on it. With the same contract as the real ones, by the same s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from eva.model.catalog import InstanceDelays
 from eva.model.errors import EvaError
 from eva.model.ids import InstanceId
 from eva.ports.cloud import (
+    REAP_AFTER_MS,
     CloudInstance,
     CloudState,
     CloudUnreachableError,
     InstanceNotFoundError,
     LaunchIntent,
+    Reaped,
 )
 
 
@@ -88,6 +90,17 @@ class FakeCloud:
         self._begin("list")
         self._reply("list")
         return [self._told(instance) for instance in sorted(self._rented)]
+
+    async def reap(self, known: Callable[[], Collection[InstanceId]]) -> Sequence[Reaped]:
+        self._begin("reap")
+        old_ms = self._clock() - REAP_AFTER_MS
+        found = [
+            instance
+            for instance, rented in sorted(self._rented.items())
+            if rented.asked_ms < old_ms and self._told(instance).state is not CloudState.TERMINATED
+        ]
+        nobodys = sorted(set(found) - set(known()))
+        return [Reaped((await self.terminate(i)).ref, i, "nobody knows of it") for i in nobodys]
 
     async def describe(self, instance: InstanceId) -> CloudInstance:
         self._begin("describe")

@@ -11,7 +11,7 @@ import asyncio
 import os
 import sys
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +22,12 @@ from eva.model.catalog import InstanceDelays
 from eva.model.errors import OperatorError
 from eva.model.ids import InstanceId
 from eva.ports.cloud import (
+    REAP_AFTER_MS,
     CloudInstance,
     CloudState,
     InstanceNotFoundError,
     LaunchIntent,
+    Reaped,
 )
 from eva.ports.storage import checked_name
 
@@ -160,6 +162,21 @@ class LocalCloud:
             return []
         folders = [InstanceFolder(path) for path in sorted(self._root.glob("[!.]*"))]
         return [await self._told(folder) for folder in folders if folder.exists()]
+
+    async def reap(self, known: Callable[[], Collection[InstanceId]]) -> Sequence[Reaped]:
+        old_ms = self._clock() - REAP_AFTER_MS
+        old = [
+            each
+            for each in await self.list()
+            if each.state is not CloudState.TERMINATED
+            and self._folder(each.instance).made_ms < old_ms
+        ]
+        intents = known()
+        return [
+            Reaped((await self.terminate(each.instance)).ref, each.instance, "nobody knows of it")
+            for each in old
+            if each.instance not in intents
+        ]
 
     async def describe(self, instance: InstanceId) -> CloudInstance:
         return await self._told(self._known(instance))

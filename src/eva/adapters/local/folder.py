@@ -32,6 +32,10 @@ class InstanceFolder:
         found: dict[str, Any] = json.loads((self.path / "machine.json").read_text())
         return found
 
+    @property
+    def made_ms(self) -> int:
+        return (self.path / "machine.json").stat().st_mtime_ns // 1_000_000
+
     def worker_command(self, *more: str) -> list[str]:
         """How to run the worker here, or to sweep up after it."""
         facts = self.facts()
@@ -89,10 +93,15 @@ class InstanceFolder:
 
 
 def write_durably(path: Path, content: dict[str, Any]) -> None:
+    write_text_durably(path, json.dumps(content))
+
+
+def write_text_durably(path: Path, text: str) -> None:
+    """The whole of it or nothing, and only for its owner to read."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE)
     try:
-        os.write(descriptor, json.dumps(content).encode())
+        os.write(descriptor, text.encode())
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

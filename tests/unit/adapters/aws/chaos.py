@@ -18,7 +18,6 @@ import pytest
 
 from eva.adapters.aws import AwsCloud
 from eva.adapters.aws.book import Attempt, AttemptBook
-from eva.adapters.aws.reaping import sweep
 from eva.model.errors import EvaError, TryAgainError
 from eva.model.ids import InstanceId
 from eva.ports.cloud import CloudState, LaunchIntent
@@ -155,10 +154,7 @@ class SmallMaster:
                     self.lost.append(name)  # nobody here asked for that
 
     async def reap(self) -> None:
-        await sweep(self.cloud, self.journal, self.bench.clock)
-
-    async def journal(self) -> Collection[InstanceId]:
-        return set(self.wanted)
+        await self.cloud.reap(lambda: set(self.wanted))
 
     def everything(self) -> list[Any]:
         work: list[Any] = []

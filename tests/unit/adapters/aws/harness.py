@@ -52,11 +52,14 @@ class Bench:
     client: Any
     opened: list[AwsCloud] = field(default_factory=list)
 
-    def open(self, *, new_cluster: bool = True, folder: Path | None = None) -> AwsCloud:
+    def open(
+        self, *, new_cluster: bool = True, folder: Path | None = None, journal: str = ""
+    ) -> AwsCloud:
         cloud = open_ec2(
             self.settings,
             folder or self.folder,
             self.clock,
+            journal=journal,
             new_cluster=new_cluster,
             connect=lambda: self.client,
         )

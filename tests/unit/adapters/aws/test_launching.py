@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eva.adapters.aws import AwsSettings
-from eva.adapters.aws.names import client_token, tag_filters
+from eva.adapters.aws.names import Mark
 from eva.adapters.aws.pacing import Urgency
 from eva.adapters.aws.request import user_data
 from eva.model.errors import EvaError, OperatorError
@@ -64,9 +64,8 @@ async def test_everything_is_asked_for_at_launch(
     assert asked["InstanceInitiatedShutdownBehavior"] == "terminate"
     assert asked["MetadataOptions.HttpTokens"] == "required"
     assert asked["MetadataOptions.HttpPutResponseHopLimit"] == "1"
-    assert asked["ClientToken"] == client_token(
-        bench.settings.cluster, InstanceId("i-1"), BIG.name, ZONES[0], 1
-    )
+    mark = Mark(bench.settings.cluster)
+    assert asked["ClientToken"] == mark.token(InstanceId("i-1"), BIG.name, ZONES[0], 1)
     kinds = {asked[f"TagSpecification.{n}.ResourceType"] for n in (1, 2, 3)}
     assert kinds == {"instance", "volume", "network-interface"}
     script = base64.b64decode(asked["UserData"]).decode()
@@ -375,12 +374,12 @@ async def test_all_pages_are_read(bench: Bench) -> None:
     cloud = bench.open()
     for number in range(7):
         await cloud.launch(intent(f"i-{number}"))
-    found = await cloud.instances._connection.pages(
+    found = await cloud._instances._connection.pages(
         Urgency.LOOK,
         "describe_instances",
         "Reservations",
         MaxResults=5,
-        Filters=tag_filters(bench.settings.cluster),
+        Filters=Mark(bench.settings.cluster).filters(),
     )
     assert len(found) == 7
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eva.adapters.aws.connection import Connection, boto_client
+from eva.adapters.aws.listing import AwsPriceList
 from eva.adapters.aws.pacing import Pacer
 from eva.adapters.aws.price_list import on_demand_micros, spot_micros
 from eva.adapters.aws.prices import STALE_AFTER_MS, Market, Price, PriceFile, Prices
@@ -24,6 +25,7 @@ from eva.model.catalog import Catalog, InstanceDelays, InstanceType
 from eva.model.resources import Resources
 from tests.support.cloud_proxy import LOST_REPLY, CloudProxy, refusal
 from tests.support.moto_server import CREDENTIALS, REGION
+from tests.support.price_list import offer, products, serve_price_list
 from tests.unit.adapters.aws.harness import ZONES, Bench, Clock
 
 NOW_MS = 1_800_000_000_000
@@ -31,12 +33,6 @@ DATE = "2027-01-15"
 GPU = InstanceType("g4dn.xlarge", "g4dn", Resources(1, 4_000, 16_384), 500_000)
 CPU = InstanceType("m5.large", "m5", Resources(0, 2_000, 8_192), 90_000, price_as_of="2026-01-01")
 CATALOG = Catalog("test", (GPU, CPU))
-
-
-def offer(name: str, usd: str, unit: str = "Hrs") -> str:
-    dimension = {"unit": unit, "pricePerUnit": {"USD": usd}}
-    terms = {"OnDemand": {"X.Y": {"priceDimensions": {"X.Y.Z": dimension}}}}
-    return json.dumps({"product": {"attributes": {"instanceType": name}}, "terms": terms})
 
 
 def line(name: str, zone: str, usd: str, hour: int = 0) -> dict[str, Any]:
@@ -131,15 +127,13 @@ async def sources(bench: Bench) -> AsyncIterator[PriceSources]:
     for client in (bench.client, price_list):
         pacer = Pacer(1_000, 1_000, bench.clock, random.Random(1))
         made.append(Connection(partial(_itself, client), pacer))
-    yield PriceSources(made[0], made[1], REGION, ZONES)
-    for connection in made:
-        await connection.close()
+    found = PriceSources(made[0], made[1], REGION, ZONES)
+    yield found
+    await found.close()
 
 
 def price_lists(proxy: CloudProxy, *offers: str) -> None:
-    proxy.script.answers["GetProducts"] = json.dumps(
-        {"FormatVersion": "aws_v1", "PriceList": list(offers)}
-    )
+    proxy.script.answers["GetProducts"] = products(*offers)
 
 
 def _itself(client: Any) -> Any:
@@ -154,9 +148,9 @@ def a_clock(ms: int = NOW_MS) -> Clock:
 async def test_a_refresh_gives_types_with_their_prices(bench: Bench, tmp_path: Path) -> None:
     price_lists(bench.proxy, offer("g4dn.xlarge", "0.526"), offer("m5.large", "0.096"))
     file = PriceFile(tmp_path / "prices.json")
-    delays = {"m5": InstanceDelays(acquire_ms=7)}
+    slow = CATALOG.with_types([GPU, replace(CPU, delays=InstanceDelays(acquire_ms=7))])
     async with sources(bench) as found:
-        fresh = await refresh(found, file, CATALOG, a_clock(), delays)
+        fresh = await refresh(found, file, slow, a_clock())
     assert (fresh.unfit, fresh.problems) == ([], [])
     gpu, cpu = fresh.catalog.types
     assert (gpu.hourly_micros, gpu.capacity.gpus, gpu.capacity.cpu_millis) == (526_000, 1, 4_000)
@@ -177,12 +171,12 @@ async def test_what_fails_leaves_the_last_good_copy_with_its_age(
     script.next["DescribeSpotPriceHistory"].append(LOST_REPLY)
     script.next["DescribeInstanceTypes"].append(refusal("UnauthorizedOperation", 403))
     async with sources(bench) as found:
-        kept = await refresh(found, file, CATALOG, a_clock(), {})
+        kept = await refresh(found, file, CATALOG, a_clock())
     assert {kind.name: kind.hourly_micros for kind in kept.catalog} == {
         "g4dn.xlarge": 526_000,
         "m5.large": 90_000,
     }
-    assert len(kept.problems) == 4
+    assert len(kept.problems) == 3, "who may not ask for one price may not ask for another"
     assert "AccessDeniedException" in kept.problems[0]
     assert [reason.split(":")[0] for reason in kept.unfit] == ["g4dn.xlarge", "m5.large"]
     assert file.load().of("m5.large") is None, "a catalog's price is not a fetched one"
@@ -192,7 +186,7 @@ async def test_what_fails_leaves_the_last_good_copy_with_its_age(
 async def test_a_zero_on_the_price_list_changes_nothing(bench: Bench, tmp_path: Path) -> None:
     price_lists(bench.proxy, offer("g4dn.xlarge", "0.0"), offer("m5.large", "0.096"))
     async with sources(bench) as found:
-        fresh = await refresh(found, PriceFile(tmp_path / "p.json"), CATALOG, a_clock(), {})
+        fresh = await refresh(found, PriceFile(tmp_path / "p.json"), CATALOG, a_clock())
     assert {kind.name: kind.hourly_micros for kind in fresh.catalog} == {
         "g4dn.xlarge": 500_000,
         "m5.large": 96_000,
@@ -208,7 +202,55 @@ async def test_a_type_that_the_region_does_not_have_is_left_out(
     gone = InstanceType("zz9.large", "zz9", Resources(0, 1_000, 1_024), 1_000)
     async with sources(bench) as found:
         fresh = await refresh(
-            found, PriceFile(tmp_path / "p.json"), Catalog("t", (CPU, gone)), a_clock(), {}
+            found, PriceFile(tmp_path / "p.json"), Catalog("t", (CPU, gone)), a_clock()
         )
     assert [kind.name for kind in fresh.catalog] == ["m5.large"]
     assert any("zz9.large" in problem for problem in fresh.problems)
+    assert fresh.unfit == [], "a price that nobody can pay does not have to be known"
+
+
+@anyio
+async def test_the_price_list_tells_its_age_and_whether_money_may_be_saved_by_it(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """Last good copy, refresh, and a week later without one."""
+    p3 = InstanceType("p3.2xlarge", "p3", Resources(1, 8_000, 62_464), 3_000_000)
+    catalog = Catalog("test", (p3, CPU))
+    clock = a_clock()
+    dearer = [replace(kind, hourly_micros=2 * kind.hourly_micros) for kind in catalog]
+    serve_price_list(bench.proxy, catalog.with_types(dearer))
+    async with sources(bench) as found:
+        prices = AwsPriceList(found, PriceFile(tmp_path / "prices.json"), catalog, clock)
+        before = prices.last()
+        assert [kind.hourly_micros for kind in before.catalog] == [3_000_000, 90_000]
+        assert "m5.large: its on-demand price of 2026-01-01 is" in before.unfit
+        fresh = await prices.refresh()
+        assert [kind.hourly_micros for kind in fresh.catalog] == [6_000_000, 180_000]
+        assert (fresh.unfit, fresh.as_of_ms) == ("", NOW_MS)
+        clock.advance(STALE_AFTER_MS + 1)
+        assert "p3.2xlarge" in prices.last().unfit
+        bench.proxy.script.decide = lambda _action: LOST_REPLY
+        away = await prices.refresh()
+        assert [kind.hourly_micros for kind in away.catalog] == [6_000_000, 180_000]
+        assert (away.as_of_ms, "p3.2xlarge" in away.unfit) == (NOW_MS, True)
+        assert away.problems
+
+
+@anyio
+@pytest.mark.parametrize(
+    "action", ["GetProducts", "DescribeSpotPriceHistory", "DescribeInstanceTypes"]
+)
+async def test_an_answer_that_makes_no_sense_is_told_and_changes_nothing(
+    bench: Bench, tmp_path: Path, action: str
+) -> None:
+    strange = {
+        "GetProducts": products("[]"),
+        "DescribeSpotPriceHistory": "<r><spotPriceHistorySet><item/></spotPriceHistorySet></r>",
+        "DescribeInstanceTypes": "<r><instanceTypeSet><item/></instanceTypeSet></r>",
+    }
+    serve_price_list(bench.proxy, CATALOG)
+    bench.proxy.script.answers[action] = strange[action]
+    async with sources(bench) as found:
+        fresh = await refresh(found, PriceFile(tmp_path / "p.json"), CATALOG, a_clock())
+    assert [kind.name for kind in fresh.catalog] == [kind.name for kind in CATALOG]
+    assert fresh.problems

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eva.adapters.aws.names import tags
-from eva.adapters.aws.reaper import MIN_AGE_MS, Cause, doomed
-from eva.adapters.aws.reaping import sweep
+from eva.adapters.aws.names import Mark
+from eva.adapters.aws.reaper import Cause, doomed
 from eva.adapters.aws.sightings import Sighting
 from eva.model.ids import InstanceId
-from eva.ports.cloud import CloudState
+from eva.ports.cloud import REAP_AFTER_MS, CloudState
 from tests.support.cloud_proxy import THROTTLED, refusal
 from tests.support.moto_server import IMAGE, direct_client
 from tests.unit.adapters.aws.harness import Bench, intent
@@ -36,7 +35,7 @@ def histories(draw: st.DrawFn) -> tuple[list[Sighting], dict[InstanceId, str | N
             "m5.large",
             "us-east-1a",
             draw(st.sampled_from(CloudState)),
-            NOW_MS - draw(st.integers(-5_000, 3 * MIN_AGE_MS)),
+            NOW_MS - draw(st.integers(-5_000, 3 * REAP_AFTER_MS)),
         )
         for number in range(draw(st.integers(0, 6)))
     ]
@@ -53,7 +52,7 @@ def test_only_ours_and_only_the_unknown_and_only_the_old_are_doomed(
     for end in doomed(seen, known, OURS, NOW_MS):
         each = by_ref[end.ref]
         assert each.cluster == OURS
-        assert NOW_MS - each.launched_ms > MIN_AGE_MS
+        assert NOW_MS - each.launched_ms > REAP_AFTER_MS
         assert each.state is not CloudState.TERMINATED
         if end.cause is Cause.UNKNOWN:
             assert each.instance not in known
@@ -78,12 +77,12 @@ def test_nothing_that_nobody_knows_lives_for_ever(
 ) -> None:
     """Whatever is ours and unknown is doomed sooner or later, and again until it is over."""
     seen, _ = history
-    later_ms = NOW_MS + 10 * MIN_AGE_MS
+    later_ms = NOW_MS + 10 * REAP_AFTER_MS
     alive = {e.ref for e in seen if e.cluster == OURS and e.state is not CloudState.TERMINATED}
     assert {end.ref for end in doomed(seen, {}, OURS, later_ms)} == alive
 
 
-@given(histories(), st.integers(0, 10 * MIN_AGE_MS))
+@given(histories(), st.integers(0, 10 * REAP_AFTER_MS))
 def test_knowing_more_never_dooms_more_than_doubles(
     history: tuple[list[Sighting], dict[InstanceId, str | None]], passed_ms: int
 ) -> None:
@@ -95,7 +94,7 @@ def test_knowing_more_never_dooms_more_than_doubles(
 
 def test_exactly_a_minute_is_not_old_enough() -> None:
     each = Sighting(
-        "i-1", OURS, InstanceId("i-9"), "m5.large", "a", CloudState.RUNNING, NOW_MS - MIN_AGE_MS
+        "i-1", OURS, InstanceId("i-9"), "m5.large", "a", CloudState.RUNNING, NOW_MS - REAP_AFTER_MS
     )
     assert doomed([each], {}, OURS, NOW_MS) == []
     older = dataclasses.replace(each, launched_ms=each.launched_ms - 1)
@@ -105,26 +104,25 @@ def test_exactly_a_minute_is_not_old_enough() -> None:
 # Over HTTP
 
 
-def journal(*names: str) -> Callable[[], Awaitable[Collection[InstanceId]]]:
-    async def known() -> Collection[InstanceId]:
-        return {InstanceId(name) for name in names}
-
-    return known
+def journal(*names: str) -> Callable[[], Collection[InstanceId]]:
+    return lambda: {InstanceId(name) for name in names}
 
 
-def launch_directly(bench: Bench, moto: tuple[str, int], cluster: str | None, name: str) -> str:
+def launch_directly(
+    bench: Bench, moto: tuple[str, int], cluster: str | None, name: str, journal: str = ""
+) -> str:
     """Behind everybody's back, long ago."""
     client: Any = direct_client("ec2", moto)
-    ours = [] if cluster is None else tags(cluster, InstanceId(name))
+    ours = [] if cluster is None else Mark(cluster, journal).tags(InstanceId(name))
     specs = [{"ResourceType": "instance", "Tags": ours}] if ours else []
     made = client.run_instances(ImageId=IMAGE, MinCount=1, MaxCount=1, TagSpecifications=specs)
     client.close()
     ref = str(made["Instances"][0]["InstanceId"])
     params = {
-        "TagSpecification.1.Tag.2.Key": "eva:instance",
-        "TagSpecification.1.Tag.2.Value": name,
+        "TagSpecification.1.Tag.1.Key": "eva:instance",
+        "TagSpecification.1.Tag.1.Value": name,
     }
-    bench.proxy.launch_behind(ref, params, bench.clock() - 2 * MIN_AGE_MS)
+    bench.proxy.launch_behind(ref, params, bench.clock() - 2 * REAP_AFTER_MS)
     return ref
 
 
@@ -141,14 +139,14 @@ async def test_only_what_is_ours_and_unknown_is_ended(
         launch_directly(bench, moto_address, "another", "i-77"),
         launch_directly(bench, moto_address, None, ""),
     ]
-    bench.clock.advance(2 * MIN_AGE_MS)
-    done = await sweep(cloud, journal("i-1"), bench.clock)
-    assert {(end.ref, end.cause) for end in done.ended} == {
-        (unknown, Cause.UNKNOWN),
-        (double, Cause.DOUBLE),
+    bench.clock.advance(2 * REAP_AFTER_MS)
+    done = await cloud.reap(journal("i-1"))
+    assert {(end.ref, end.reason) for end in done} == {
+        (unknown, Cause.UNKNOWN.value),
+        (double, Cause.DOUBLE.value),
     }
     assert {each.ref for each in bench.proxy.alive()} == {kept.ref, *others}
-    assert (await sweep(cloud, journal("i-1"), bench.clock)).clean
+    assert list(await cloud.reap(journal("i-1"))) == []
 
 
 @pytest.mark.anyio
@@ -156,13 +154,13 @@ async def test_the_journal_is_read_after_the_cloud(bench: Bench) -> None:
     """A launch that is journaled while EC2 is being listed is known by the time it matters."""
     cloud = bench.open()
     await cloud.launch(intent("i-1"))
-    bench.clock.advance(2 * MIN_AGE_MS)
+    bench.clock.advance(2 * REAP_AFTER_MS)
 
-    async def known() -> Collection[InstanceId]:
+    def known() -> Collection[InstanceId]:
         assert bench.proxy.calls[-1] == "DescribeInstances"
         return {InstanceId("i-1")}
 
-    assert (await sweep(cloud, known, bench.clock)).clean
+    assert list(await cloud.reap(known)) == []
 
 
 @pytest.mark.anyio
@@ -175,21 +173,36 @@ async def test_ends_are_repeated_until_ec2_says_terminated(
     bench.proxy.script.next["TerminateInstances"].extend(
         [refusal("InternalError", 500), THROTTLED, None]
     )
-    failed = await sweep(cloud, journal(), bench.clock)
-    assert [end.ref for end, _ in failed.failed] == [ref]
-    assert "InternalError" in failed.failed[0][1]
+    failed = await cloud.reap(journal())
+    assert [end.ref for end in failed] == [ref]
+    assert "InternalError" in failed[0].failed
     for _ in range(2):
-        done = await sweep(cloud, journal(), bench.clock)
-        assert [end.ref for end in done.ended] == [ref]
+        done = await cloud.reap(journal())
+        assert [(end.ref, end.failed) for end in done] == [(ref, "")]
     bench.clock.advance(60_000)
-    assert (await sweep(cloud, journal(), bench.clock)).clean
+    assert list(await cloud.reap(journal())) == []
 
 
 @pytest.mark.anyio
 async def test_a_young_launch_that_the_journal_forgot_is_left_alone_at_first(bench: Bench) -> None:
     cloud = bench.open()
     await cloud.launch(intent("i-1"))
-    bench.clock.advance(MIN_AGE_MS)
-    assert (await sweep(cloud, journal(), bench.clock)).clean
+    bench.clock.advance(REAP_AFTER_MS)
+    assert list(await cloud.reap(journal())) == []
     bench.clock.advance(1)
-    assert len((await sweep(cloud, journal(), bench.clock)).ended) == 1
+    assert len(await cloud.reap(journal())) == 1
+
+
+@pytest.mark.anyio
+async def test_a_lost_journal_leaves_nobodys_instances_and_takes_none_over(bench: Bench) -> None:
+    """The next journal numbers from 1 again; what it asks for is not what is there."""
+    before = await bench.open(journal="demo-1").launch(intent("i-1"))
+    cloud = bench.open(journal="demo-2")
+    assert list(await cloud.list()) == []
+    launched = await cloud.launch(intent("i-1"))
+    assert launched.ref != before.ref
+    bench.clock.advance(REAP_AFTER_MS + 1)
+    (reaped,) = await cloud.reap(journal("i-1"))
+    assert (reaped.ref, reaped.instance) == (before.ref, "")
+    assert [each.ref for each in bench.proxy.alive()] == [launched.ref]
+    assert list(await cloud.reap(journal("i-1"))) == []
