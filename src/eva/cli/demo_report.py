@@ -28,9 +28,7 @@ def report(client: Client, folder: Path, options: ServeOptions, ended: list[JobO
     for decision in decisions:
         before, after = decision.hourly_micros_before, decision.hourly_micros_after
         price = f"from {format_usd(before, 4)}/h to {format_usd(after, 4)}/h"
-        typer.echo(f"  round {decision.round}, {price}: {_actions(decision)}")
-        for line in (*decision.changes, decision.text):
-            typer.echo(f"    {line}")
+        typer.echo(f"  round {decision.round}, {price}: {_actions(decision)}\n    {decision.text}")
     typer.echo("\nInstances and what was paid for them:")
     console.print(instance_table(instances))
     typer.echo("\nJobs:")

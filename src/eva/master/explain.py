@@ -170,8 +170,6 @@ def _text(reasons: list[ReasonOut], waiting: list[str], decision: Adopted | None
             f"round {decision.round} took all instances together from {format_usd(before, 4)}/h to "
             f"{format_usd(after, 4)}/h"
         )
-        if decision.changes is not None:
-            lines += [f"  {line}" for line in decision.changes.reasons()]
         lines.append(f"chosen was {views.decision_text(decision.plan.decision)}")
         rejected = [
             candidate.name

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from eva.control import commands as cmd
 from eva.control import events as ev
 from eva.control.commands import Command
 from eva.control.events import Event
-from eva.master.changes import Changes, changes
 from eva.model.ids import JobId
 from eva.model.plan import ClusterPlan
 
@@ -47,7 +46,6 @@ class Adopted:
     moved: tuple[str, ...]
     started: tuple[str, ...]
     hourly_micros_before: int = 0  # of the instances that the plan was made from
-    changes: Changes | None = None  # None where it is not known what the plan was made from
 
     @property
     def changed_anything(self) -> bool:
@@ -59,7 +57,7 @@ class History:
     events: deque[Happening] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
     decisions: deque[Adopted] = field(default_factory=lambda: deque(maxlen=KEPT_DECISIONS))
     numbered: int = 0
-    _asked: cmd.ComputePlan | None = None  # the round that is being planned
+    _before: tuple[int, int] = (0, 0)  # the round that is being planned, and its price
 
     def witness(self, now_ms: int, event: Event, commands: list[Command]) -> None:
         """Told of everything that the controller handled."""
@@ -67,7 +65,8 @@ class History:
             self._adopted(now_ms, event, commands)
         for thing in (event, *commands):
             if isinstance(thing, cmd.ComputePlan):
-                self._asked = thing
+                price = sum(view.type.hourly_micros for view in thing.snapshot.instances)
+                self._before = (thing.round, price)
             words = _WORDS.get(type(thing))
             if words is not None:
                 self._add(now_ms, thing, words(thing))
@@ -91,23 +90,18 @@ class History:
                 moved.append(str(command.task))
             elif isinstance(command, cmd.StartTask):
                 started.append(str(command.task))
-        adopted = Adopted(
-            event.round,
-            now_ms,
-            event.plan,
-            tuple(launched),
-            tuple(terminated),
-            tuple(moved),
-            tuple(started),
-        )
-        if self._asked is not None and self._asked.round == event.round:
-            snapshot = self._asked.snapshot
-            adopted = replace(
-                adopted,
-                hourly_micros_before=sum(view.type.hourly_micros for view in snapshot.instances),
-                changes=changes(event.plan, snapshot) if adopted.changed_anything else None,
+        self.decisions.append(
+            Adopted(
+                event.round,
+                now_ms,
+                event.plan,
+                tuple(launched),
+                tuple(terminated),
+                tuple(moved),
+                tuple(started),
+                self._before[1] if self._before[0] == event.round else 0,
             )
-        self.decisions.append(adopted)
+        )
 
 
 def job_of(task: str) -> JobId:

@@ -119,7 +119,6 @@ def decision(adopted: Adopted) -> DecisionOut:
         hourly_micros_before=adopted.hourly_micros_before,
         hourly_micros_after=adopted.plan.hourly_micros,
         text=decision_text(made),
-        changes=[] if adopted.changes is None else adopted.changes.reasons(),
     )
 
 

@@ -133,7 +133,6 @@ class DecisionOut(Word):
     hourly_micros_before: int
     hourly_micros_after: int
     text: str
-    changes: list[str]  # what becomes of which instance, and why
 
 
 class ShareOut(Word):
