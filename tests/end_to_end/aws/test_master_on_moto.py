@@ -109,7 +109,7 @@ def test_a_job_rents_what_is_to_be_had_and_its_end_leaves_nothing(
         asked = [
             (each["InstanceType"], each["Placement.AvailabilityZone"])
             for each in proxy.asked
-            if each["Action"] == "RunInstances"
+            if each.get("Action") == "RunInstances"  # prices are asked for in another protocol
         ]
         assert asked[:2] == [("g4dn.xlarge", zone) for zone in ZONES]
         assert len(asked) == 3

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import pytest
 
 from eva.master.client import Connection
 from tests.end_to_end.live.cluster import LiveCluster, counting_job
+
+_STEPS_DETACHED = 100
 
 
 def run(home: Path, *words: str, code: int = 0, stdin: str = "") -> str:
@@ -131,9 +134,21 @@ def test_metrics_and_openapi(shared_cluster: LiveCluster) -> None:
     assert "/api/v1/jobs/{job}/logs" in paths
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """What this process starts hears Ctrl-C, even if the tests run in a background that does not.
+
+    A shell's background jobs ignore SIGINT and hand that on; a handler is not handed on.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_detaches_and_the_job_goes_on(shared_cluster: LiveCluster, tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
-    file.write_text(counting_job("detached", 60))
+    file.write_text(counting_job("detached", _STEPS_DETACHED))
     submitting = subprocess.Popen(
         [sys.executable, "-c", "from eva.cli.main import main; main()", "submit", "-y", str(file)],
         env=os.environ | {"EVA_HOME": str(shared_cluster.home), "PYTHONUNBUFFERED": "1"},
@@ -154,4 +169,4 @@ def test_ctrl_c_detaches_and_the_job_goes_on(shared_cluster: LiveCluster, tmp_pa
     assert "goes on: eva logs -f" in noted
     job = said.split()[1].rstrip(".")
     shared_cluster.until_over([job])
-    assert shared_cluster.steps(job) == list(range(1, 61))
+    assert shared_cluster.steps(job) == list(range(1, _STEPS_DETACHED + 1))
