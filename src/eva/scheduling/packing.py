@@ -87,9 +87,7 @@ class Packer:
         self.pairs = _pair_matrix(self.names, table)
         self._families: dict[str, _OnFamily] = {}
         self._hostable: dict[str, Ints] = {}
-        self._classes_of: dict[Workload, list[int]] = {}
-        for position, group in enumerate(classes):
-            self._classes_of.setdefault(group.spec.workload, []).append(position)
+        self._runs: dict[Workload, npt.NDArray[np.bool_]] = {}
 
     def fill(
         self,
@@ -167,9 +165,13 @@ class Packer:
         recorded = any(self.table.sets_of(group.spec.workload) for group in self.classes)
         return recorded or bool((self.pairs < 1).any())
 
-    def classes_of(self, workload: Workload) -> list[int]:
-        """Positions of the classes that run `workload`."""
-        return self._classes_of.get(workload, [])
+    def runs(self, workload: Workload) -> npt.NDArray[np.bool_]:
+        """Which of the classes run `workload`."""
+        found = self._runs.get(workload)
+        if found is None:
+            found = np.array([group.spec.workload == workload for group in self.classes])
+            self._runs[workload] = found
+        return found
 
     def _describe(self, family: str) -> _OnFamily:
         demands = [group.spec.demand.on(family) for group in self.classes]
@@ -295,7 +297,7 @@ class _Filling:
         """Where the very set has been observed, its record replaces the pairwise estimate."""
         packer = self._packer
         for workload in packer.table.extensions(self._crowd):
-            for position in np.flatnonzero(np.isin(candidates, packer.classes_of(workload))):
+            for position in np.flatnonzero(packer.runs(workload)[candidates]):
                 counts = dict(self.counts)
                 choice = int(candidates[position])
                 counts[choice] = counts.get(choice, 0) + 1

@@ -118,6 +118,7 @@ class _Lister:
     def __init__(self, packer: Packer, catalog: Catalog, stock: Ints) -> None:
         self.kinds = undominated(catalog)
         self.prices = np.array([kind.hourly_micros for kind in self.kinds], dtype=np.int64)
+        self._rooms = np.array([tuple(kind.capacity) for kind in self.kinds], dtype=np.int64).T
         self._packer = packer
         self._stock = stock
         numbers = _number_workloads(packer)
@@ -172,17 +173,18 @@ class _Lister:
     def _cheapest_holding(self, level: Ints, families: Sequence[str]) -> Ints:
         known = self._packer.on(families[0])
         runs = (known.gpus != CANNOT_RUN)[level].all(axis=1)
-        totals = [
-            np.where(runs, np.where(amount == CANNOT_RUN, 0, amount)[level].sum(axis=1), CANNOT_RUN)
-            for amount in (known.gpus, known.cpu_millis, known.memory_mib)
-        ]
-        cheapest = np.full(len(level), -1, dtype=np.int64)
-        for position, kind in enumerate(self.kinds):  # dearest first: the last that fits stays
-            if kind.family in families:
-                fits = np.all(
-                    [t <= room for t, room in zip(totals, kind.capacity, strict=True)], axis=0
-                )
-                cheapest[fits] = position
+        positions = np.array(  # cheapest first: of those that fit, the first is taken
+            [i for i, kind in enumerate(self.kinds) if kind.family in families][::-1],
+            dtype=np.int64,
+        )
+        fits = np.repeat(runs[:, None], len(positions), axis=1)
+        for amount, room in zip(
+            (known.gpus, known.cpu_millis, known.memory_mib), self._rooms, strict=True
+        ):
+            total = np.where(amount == CANNOT_RUN, 0, amount)[level].sum(axis=1)
+            fits &= total[:, None] <= room[positions]
+        first = fits.argmax(axis=1)
+        cheapest: Ints = np.where(fits[np.arange(len(level)), first], positions[first], -1)
         return cheapest
 
     def _speeds(self, level: Ints) -> Floats:
