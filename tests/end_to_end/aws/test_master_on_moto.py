@@ -7,11 +7,12 @@ that have machines.
 from __future__ import annotations
 
 import base64
-import shlex
+import re
 import shutil
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,12 +24,11 @@ from eva.adapters.aws.names import Mark
 from eva.adapters.aws.request import user_data
 from eva.adapters.identity.bootstrap import Bootstrap, decode_bootstrap
 from eva.cli.serving import start_in_background
+from eva.inputs import catalogs
 from eva.master.clock import wall_ms
 from eva.master.options import ServeOptions
-from eva.model.catalog import InstanceType
 from eva.model.errors import OperatorError
 from eva.model.ids import InstanceId
-from eva.model.resources import Resources
 from eva.ports.cloud import REAP_AFTER_MS, LaunchIntent
 from tests.end_to_end.live.cluster import LiveCluster
 from tests.support.cloud_proxy import CloudProxy, Launch
@@ -41,7 +41,6 @@ ZONES = ("us-east-1a", "us-east-1b")
 BUCKET = "eva-of-the-tests"
 ADVERTISED = "127.0.0.2"
 SETTINGS = AwsSettings("tests", REGION, IMAGE, ZONES)
-KIND = InstanceType("any", "any", Resources(0, 0, 0), 1)
 JOB = "name: train\nrun: train --all\nresources: {gpus: 1, cpus: 4, memory: 16GB}\n"
 
 
@@ -72,12 +71,15 @@ def aws_cluster(home: Path, moto: tuple[str, int]) -> Iterator[tuple[LiveCluster
             proxy.reset()
 
 
-def bootstrap_of(launch: Launch) -> Bootstrap:
+def bootstrap_of(launch: Launch, endpoint: str | None) -> Bootstrap:
     """The one secret in what the instance is given; the rest is the script as it stands."""
     text = base64.b64decode(launch.params["UserData"]).decode()
-    (word,) = [word for word in shlex.split(text, comments=True) if word.startswith("eva1.")]
-    intent = LaunchIntent(InstanceId(launch.tag("eva:instance") or ""), KIND, word)
-    assert text == user_data(SETTINGS, intent)
+    (word,) = re.findall(r"eva1\.\S+", text)
+    name, type_ = launch.tag("eva:instance") or "", launch.params["InstanceType"]
+    kind = catalogs.load("aws").get(type_)
+    assert kind is not None
+    settings = replace(SETTINGS, endpoint=endpoint)
+    assert text == user_data(settings, LaunchIntent(InstanceId(name), kind, word), type_)
     return decode_bootstrap(word)
 
 
@@ -120,7 +122,7 @@ def test_a_job_rents_what_is_to_be_had_and_its_end_leaves_nothing(
             (refused,) = [e.text for e in client.events() if e.kind == "LaunchRefused"]
         assert (instance.id, instance.type) == (launch.tag("eva:instance"), asked[2][0])
         assert "InsufficientInstanceCapacity" in refused
-        check_request(launch)
+        check_request(launch, cluster.options.endpoint_url)
         cluster.until(lambda client: client.instances()[0].acquired_ms is not None)
         with cluster.client() as client:
             client.cancel(job)
@@ -132,7 +134,7 @@ def test_a_job_rents_what_is_to_be_had_and_its_end_leaves_nothing(
         assert len(proxy.launches) == 1
 
 
-def check_request(launch: Launch) -> None:
+def check_request(launch: Launch, endpoint: str | None) -> None:
     params, name = launch.params, launch.tag("eva:instance")
     journal = launch.tag("eva:journal")
     assert name
@@ -144,7 +146,7 @@ def check_request(launch: Launch) -> None:
     assert params["MetadataOptions.HttpTokens"] == "required"
     assert params["MetadataOptions.HttpPutResponseHopLimit"] == "1"
     assert params["InstanceInitiatedShutdownBehavior"] == "terminate"
-    told = bootstrap_of(launch)
+    told = bootstrap_of(launch, endpoint)
     assert (told.instance, told.cluster, told.runtime) == (name, journal, "process")
     assert told.storage.startswith(f"s3://{BUCKET}/storage?")
     host, _, port = told.join_address.rpartition(":")

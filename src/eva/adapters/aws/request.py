@@ -7,11 +7,11 @@ with an instance goes with it.
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 from eva.adapters.aws.names import Mark
 from eva.adapters.aws.settings import AwsSettings
+from eva.adapters.aws.user_data import filled
 from eva.model.errors import OperatorError
 from eva.ports.cloud import LaunchIntent
 
@@ -29,7 +29,7 @@ def run_instances(
         "ImageId": settings.image,
         "InstanceType": type_,
         "Placement": {"AvailabilityZone": zone},
-        "UserData": user_data(settings, intent),
+        "UserData": user_data(settings, intent, type_),
         "InstanceInitiatedShutdownBehavior": "terminate",
         # Containers are a hop further away, so they cannot reach what the instance may do.
         "MetadataOptions": {
@@ -55,10 +55,24 @@ def run_instances(
     return asked
 
 
-def user_data(settings: AwsSettings, intent: LaunchIntent) -> str:
-    """The bootstrap holds one secret, a token that can be used once; there is no other."""
-    text = settings.user_data.replace("{join_minutes}", str(settings.join_minutes))
-    text = text.replace("{bootstrap}", shlex.quote(intent.bootstrap))
+def user_data(settings: AwsSettings, intent: LaunchIntent, type_: str) -> str:
+    """The bootstrap holds one secret, a token that can be used once; there is no other.
+
+    The capacity is the catalog's: a machine finds a little less memory than what its type is said
+    to have, and would refuse tasks that were planned to fill it. Nobody knows it of a type that the
+    intent no longer names, as in an attempt from before a restart; then the machine looks itself.
+    """
+    kinds = {kind.name: kind for kind in (*intent.alternatives, intent.type)}
+    capacity = kinds[type_].capacity if type_ in kinds else ()
+    words = {
+        "bootstrap": intent.bootstrap,
+        "capacity": ",".join(map(str, capacity)),
+        "endpoint": settings.endpoint or "",
+        "join_minutes": str(settings.join_minutes),
+        "region": settings.region,
+        "software": settings.software,
+    }
+    text = filled(settings.user_data, words)
     size = len(text.encode())
     if size > _MOST_USER_DATA:
         raise OperatorError(

@@ -11,23 +11,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from eva.adapters.aws.user_data import USER_DATA
 from eva.model.errors import InputError, Problem
 from eva.model.units import MS_PER_SECOND
 
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-
-# Run once, as root. The limit comes first: whatever goes wrong afterwards, an instance on which no
-# worker has got its certificate in time shuts itself down, which terminates it.
-USER_DATA = """#!/bin/sh
-systemd-run --unit eva-join-limit --on-active={join_minutes}min \\
-  sh -c '[ -e /var/lib/eva-worker/worker.pem ] || shutdown -P now'
-umask 077
-mkdir -p /var/lib/eva
-printf %s {bootstrap} > /var/lib/eva/bootstrap
-systemd-run --unit eva-worker --property Restart=on-failure --property RestartSec=10 \\
-  python3 -m eva.worker --bootstrap-file /var/lib/eva/bootstrap --state /var/lib/eva-worker \\
-  --address "$(hostname -I | cut -d' ' -f1)" --poweroff
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +23,8 @@ class AwsSettings:
     """`subnets` says where instances go, zone by zone; without any, the default VPC is used.
 
     `software` is the wheel of Eva that an instance fetches, `s3://BUCKET/software/NAME.whl`; empty
-    means that Eva is in the image.
+    means that Eva is in the image. `user_data` may be any script with the words in braces that
+    `request.user_data` knows.
     `settle_ms` is for how long EC2 may not show what it has accepted. `endpoint` is for emulators.
     """
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import shlex
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from eva.adapters.aws import AwsSettings
 from eva.adapters.aws.names import Mark
 from eva.adapters.aws.pacing import Urgency
-from eva.adapters.aws.request import user_data
 from eva.model.errors import EvaError, OperatorError
 from eva.model.ids import InstanceId
 from eva.ports.cloud import (
@@ -70,19 +66,11 @@ async def test_everything_is_asked_for_at_launch(
     assert kinds == {"instance", "volume", "network-interface"}
     script = base64.b64decode(asked["UserData"]).decode()
     assert "eva1.i-1" in script
-    assert script.index("--on-active=30min") < script.index("eva1.i-1"), "the limit comes first"
+    assert "\ncapacity=4,32000,249856\n" in script
     volumes = direct_client("ec2", moto_address).describe_volumes(
         Filters=[{"Name": "attachment.instance-id", "Values": [told.ref]}]
     )["Volumes"]
     assert {"Key": "eva:cluster", "Value": bench.settings.cluster} in volumes[0]["Tags"]
-
-
-def test_the_user_data_is_a_script_whatever_the_bootstrap_is() -> None:
-    settings = AwsSettings("test", "us-east-1", "ami-1", ZONES)
-    for word in ("eva1.abc", "it's", "$(reboot)", "a b"):
-        script = user_data(settings, LaunchIntent(InstanceId("i-1"), BIG, word))
-        subprocess.run(["sh", "-n"], input=script, text=True, check=True)
-        assert shlex.quote(word) in script
 
 
 async def test_spot_is_asked_for_once_and_never_stops(bench: Bench) -> None:
