@@ -22,7 +22,7 @@ from eva.control.lifecycle import JobState, TaskState
 from eva.control.offer import Offer
 from eva.control.provisioner import Provisioner
 from eva.control.scheduler import Scheduler
-from eva.control.state import Ending, Task
+from eva.control.state import Ending, Job, Task
 
 Out = list[Command]
 _Patch = tuple[type, str, Callable[..., Any]]
@@ -211,6 +211,16 @@ def _bill_follows_the_price_list() -> _Patch:
     return Offer, "change", wrong
 
 
+def _tasks_stay_on_what_is_taken_back() -> _Patch:
+    right = Executor.evict
+
+    def wrong(self: Executor, job: Job, reason: str, now_ms: int, out: Out) -> None:
+        if job.state is JobState.RUNNING:
+            right(self, job, reason, now_ms, out)
+
+    return Executor, "evict", wrong
+
+
 MUTATIONS: Mapping[str, Callable[[], _Patch]] = {
     make.__name__.lstrip("_").replace("_", "-"): make
     for make in (
@@ -236,32 +246,34 @@ MUTATIONS: Mapping[str, Callable[[], _Patch]] = {
         _billed_until_the_message_came,
         _refused_type_asked_for_again,
         _bill_follows_the_price_list,
+        _tasks_stay_on_what_is_taken_back,
     )
 }
 
 FOUND_BY: Mapping[str, int] = {
-    "epoch-not-bumped": 26,
-    "stale-epoch-accepted": 26,
+    "epoch-not-bumped": 0,
+    "stale-epoch-accepted": 0,
     "started-before-siblings-stopped": 4,
     "terminated-with-a-task-on-it": 0,
     "launched-twice": 0,
     "job-lost-on-refusal": 10,
     "billed-from-launch": 0,
     "room-freed-before-proof-of-stop": 0,
-    "duplicates-not-recognised": 6,
+    "duplicates-not-recognised": 0,
     "late-word-of-an-earlier-attempt-accepted": 55,
     "drained-instance-forgotten": 0,
     "drained-instance-not-retained": 0,
     "overflow-ignored-after-a-failed-move": 20,
-    "silence-taken-for-death": 23,
-    "late-plan-not-checked": 56,
-    "late-plan-overfills": 212,
+    "silence-taken-for-death": 10,
+    "late-plan-not-checked": 44,
+    "late-plan-overfills": 124,
     "cancel-forgotten-while-stopping": 70,
     "lost-instance-uses-up-a-retry": 7,
     "other-copies-survive-a-failure": 0,
     "billed-until-the-message-came": 10,
     "refused-type-asked-for-again": 10,
     "bill-follows-the-price-list": 1,
+    "tasks-stay-on-what-is-taken-back": 61,
 }
 
 

@@ -83,6 +83,7 @@ class Controller:
             state.began_ms = now_ms
         out: list[Command] = []
         self._handlers[type(event)](event, now_ms, out)
+        self.scheduler.plan_if_wanted(now_ms, out)
         return out
 
     # Users
@@ -116,8 +117,8 @@ class Controller:
     def _on_plan_computed(self, event: ev.PlanComputed, now_ms: int, out: list[Command]) -> None:
         self.scheduler.adopt(event.round, event.plan, now_ms, out)
 
-    def _on_plan_failed(self, event: ev.PlanFailed, now_ms: int, out: list[Command]) -> None:
-        self.scheduler.give_up(event.round, now_ms, out)
+    def _on_plan_failed(self, event: ev.PlanFailed, _now_ms: int, _out: list[Command]) -> None:
+        self.scheduler.give_up(event.round)
 
     # Instances
 
@@ -142,7 +143,7 @@ class Controller:
             self.provisioner.gone(instance, now_ms, reason, refused=True)
             if event.type_refused:
                 self.offer.set_aside(instance.type, now_ms)
-                self.scheduler.replan(now_ms, out)
+                self.state.replan = True
 
     def _on_catalog_changed(
         self, event: ev.CatalogChanged, _now_ms: int, _out: list[Command]
@@ -178,6 +179,7 @@ class Controller:
         if instance is None or instance.doomed or instance.state is InstanceState.TERMINATING:
             return
         reason = f"{instance.id} is taken back at {event.deadline_ms} ms"
+        self.state.replan = self.state.replan or bool(instance.bound.keys() - instance.copies)
         self._clear(instance, reason, now_ms, out)
         staying = {n: t for n, t in instance.copies.items() if t.state not in BEING_STOPPED}
         for job in _jobs_of(staying):

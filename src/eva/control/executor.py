@@ -195,7 +195,8 @@ class Executor:
         self._conclude(job, now_ms)
 
     def evict(self, job: Job, reason: str, now_ms: int, out: list[Command]) -> None:
-        """Stop every copy with a checkpoint where it runs, to be placed anew."""
+        """Stop every copy with a checkpoint where it runs, to be placed anew at once."""
+        job.urgent = True
         self._begin_stopping(job, Ending.REQUEUE, reason, now_ms)
         for task in job.tasks:
             if task.state is TaskState.ASSIGNED:
@@ -389,6 +390,8 @@ class Executor:
             job.done = 0
         job.ending = None
         job.step(JobStep.UNPLACE, now_ms)
+        self._state.replan = self._state.replan or job.urgent
+        job.urgent = False
         for task in job.tasks:
             task.reason = job.reason
 

@@ -6,6 +6,7 @@
 - Every launched instance is accounted for until the cloud says that it is gone.
 - The bill is the sum of uptime times price, and the price is that of the launch.
 - What the cloud refused is not asked for again before its time is over.
+- What is taken back, or silent, is being left by everything on it.
 - Nothing that is waited for has nobody left to bring it about.
 
 `check_everything` costs as much as the cluster is large. `check_touched` looks only at what an
@@ -100,6 +101,9 @@ def check_instance(state: State, instance: Instance) -> None:
         _demand_that(task.instance is instance, f"{name} lists {task.id}, which is elsewhere")
     for task in instance.bound.values():
         _demand_that(task.home is instance, f"{name} awaits {task.id}, bound elsewhere")
+    if instance.doomed:
+        staying = [t.id for t in instance.copies.values() if t.state not in BEING_STOPPED]
+        _demand_that(not staying, f"{name} is taken back or silent, and {staying} stay on it")
     _demand_that(
         not instance.bound or instance.usable,
         f"{name} is on its way out and {list(instance.bound)} are bound for it",

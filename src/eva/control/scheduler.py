@@ -82,22 +82,15 @@ class Scheduler:
         state.events_asked = state.events
         out.append(ComputePlan(state.round, snapshot))
 
-    def replan(self, now_ms: int, out: list[Command]) -> None:
-        """Ask for a plan at once, or as soon as the one that is being computed has come back."""
-        if self._state.planning is None:
+    def plan_if_wanted(self, now_ms: int, out: list[Command]) -> None:
+        """Do not wait for the next round where something happened that cannot wait."""
+        if self._state.replan and self._state.planning is None:
             self.begin_round(now_ms, out)
-        else:
-            self._state.replan = True
 
-    def give_up(self, round_: int, now_ms: int, out: list[Command]) -> None:
+    def give_up(self, round_: int) -> None:
         """No plan will come for this round."""
         if round_ == self._state.planning:
             self._state.planning = None
-            self._plan_again(now_ms, out)
-
-    def _plan_again(self, now_ms: int, out: list[Command]) -> None:
-        if self._state.replan:
-            self.begin_round(now_ms, out)
 
     def snapshot(self, now_ms: int) -> ClusterSnapshot:
         state = self._state
@@ -187,7 +180,6 @@ class Scheduler:
         self._note_reasons(plan)
         if changed and plan.decision.chosen.startswith("full"):
             state.full_reconfigurations += 1
-        self._plan_again(now_ms, out)
 
     def _match(
         self, plan: ClusterPlan, now_ms: int

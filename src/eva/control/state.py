@@ -167,6 +167,7 @@ class Job:
     failures: int = 0  # of its own making: they count against `retries`
     disturbances: int = 0  # failures to start that are not its own, in a row
     not_before_round: int = 0
+    urgent: bool = False  # driven from its place: a plan is wanted as soon as it can be placed
     first_start_ms: int | None = None
     migrations: int = 0
     reason: str = ""
@@ -214,7 +215,7 @@ class State:
     launches: int = 0
     round: int = 0
     planning: int | None = None  # the round whose plan is being computed
-    replan: bool = False  # another plan is wanted as soon as that one is there
+    replan: bool = False  # a plan is wanted at once, or as soon as that one is there
     set_aside: dict[str, int] = field(default_factory=dict)  # refused types, until when
     catalog: Catalog | None = None  # None: the one that the controller was made with
     prices_unfit: str = ""  # why nothing that runs is moved to save money, if so

@@ -21,7 +21,7 @@ from eva.adapters.stores import open_storage
 from eva.inputs import catalogs
 from eva.master.clock import wall_ms
 from eva.master.listening import worker_ports
-from eva.master.options import ServeOptions, with_delays_scaled
+from eva.master.options import CLOUDS, ServeOptions, with_delays_scaled
 from eva.master.pricing import Priced
 from eva.master.service import Surroundings
 from eva.master.settings import MasterSettings
@@ -139,7 +139,13 @@ def _workers(options: ServeOptions, authority: Authority, storage: str) -> GrpcW
     filled = options.filled
     port, join_port = worker_ports(options.home.resolve(), filled.workers_host)
     where = Listening(
-        filled.workers_host, port, join_port, filled.advertise, storage, options.runtime
+        filled.workers_host,
+        port,
+        join_port,
+        filled.advertise,
+        storage,
+        options.runtime,
+        CLOUDS[options.cloud].metadata,
     )
     heartbeat_ms = round(filled.heartbeat_s * MS_PER_SECOND)
     timings = LinkTimings(

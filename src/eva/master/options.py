@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from eva.adapters import instance_metadata
 from eva.master.listening import own_address
 from eva.model.catalog import Catalog, InstanceDelays
 from eva.model.errors import InputError
@@ -24,11 +25,14 @@ class CloudDefaults:
     dead_man_s: float
     heartbeat_s: float
     elsewhere: bool  # whether instances are other machines, which have to reach this one
+    metadata: str = ""  # where an instance asks about itself, if there is such a place
 
 
 CLOUDS: Mapping[str, CloudDefaults] = {
     "local": CloudDefaults("paper", 0.0, 600.0, 1.0, elsewhere=False),
-    "aws": CloudDefaults("aws", 1.0, 1_800.0, 5.0, elsewhere=True),
+    "aws": CloudDefaults(
+        "aws", 1.0, 1_800.0, 5.0, elsewhere=True, metadata=instance_metadata.ADDRESS
+    ),
 }
 _ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  workers' ports speak mutual TLS and take join tokens
 

@@ -7,12 +7,13 @@ instruction changes on disk is committed before any of its effects begins.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 import structlog
 
 from eva.adapters.grpc.dial import Identity
+from eva.adapters.instance_metadata import InstanceMetadata
 from eva.model.errors import EvaError
 from eva.model.ids import TaskId
 from eva.ports.runtime import (
@@ -25,6 +26,7 @@ from eva.ports.runtime import (
     TaskStatus,
 )
 from eva.ports.workers import Report, TaskSample, WorkerHello
+from eva.worker import notices
 from eva.worker import stimuli as st
 from eva.worker.lifecycle import NOTHING_LEFT, Phase
 from eva.worker.machine import Machine
@@ -33,8 +35,6 @@ from eva.worker.settings import WorkerSettings
 from eva.worker.stimuli import Instruction, Ref, Stimulus
 from eva.worker.task import LocalTask, prepare, report_failure
 from eva.worker.uplink import Uplink
-
-SPOT_POLL_S = 1.0
 
 _log = structlog.get_logger("eva.worker")
 
@@ -76,7 +76,7 @@ class Worker:
         """Until there is nothing left to do here; the reason. Cancelled, tasks run on."""
         await self._adopt()
         self._aside(self._uplink.run())
-        self._aside(self._watch_spot_notice())
+        self._watch_for_notices()
         try:
             while self._ended is None:
                 await self._turn()
@@ -200,15 +200,18 @@ class Worker:
         aside.add_done_callback(self._asides.discard)
         aside.add_done_callback(lambda done: report_failure(done, self.put))
 
-    async def _watch_spot_notice(self) -> None:
-        """Clouds announce it in a place that must be looked at; see `spot_notice`."""
-        path = self._settings.spot_notice
-        while not path.exists():  # noqa: ASYNC110  a file tells nobody that it is there
-            await asyncio.sleep(SPOT_POLL_S)
-        try:
-            self.put(st.SpotNoticeHeard(int(path.read_text())))
-        except ValueError:
-            _log.error("the spot notice holds no time in ms", path=str(path))
+    def _watch_for_notices(self) -> None:
+        settings = self._settings
+        self._aside(self._pass_on(notices.of_file(settings.spot_notice)))
+        if settings.metadata_address:
+            metadata = InstanceMetadata(settings.metadata_address)
+            watch = notices.MetadataWatch(metadata, settings.clock)
+            self._aside(self._pass_on(watch.deadline_ms()))
+
+    async def _pass_on(self, notice: Awaitable[int | None]) -> None:
+        deadline_ms = await notice
+        if deadline_ms is not None:
+            self.put(st.SpotNoticeHeard(deadline_ms))
 
     # What the uplink asks
 

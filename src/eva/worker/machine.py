@@ -37,6 +37,7 @@ from eva.worker.verdict import Ending, verdict, wants_checkpoint
 
 DEFAULT_DEAD_MAN_MS = 600_000
 LISTEN_PATIENCE_MS = 10_000  # for a task that may still be starting, or reconnecting to us
+SHORTEST_GRACE_MS = 10_000  # clocks differ, so a notice that is nearly over may not be
 
 
 @dataclass
@@ -97,6 +98,8 @@ class Machine:
         self.heard_ms = now_ms
         self.dead_man_ms = DEFAULT_DEAD_MAN_MS
         self.winding_up: str | None = None
+        self.taken_back_ms: int | None = None  # the cloud ends this instance then
+        self._save_by_ms: int | None = None  # when we save by ourselves what nobody asked for
         self._shut_down = False
         self._handlers: Mapping[type, Callable[[Any, int, list[Instruction]], None]] = {
             PrepareOrder: self._on_prepare,
@@ -135,6 +138,8 @@ class Machine:
         deadlines = [c.deadline_ms for c in self.copies.values() if c.deadline_ms is not None]
         if self.winding_up is None:
             deadlines.append(self.heard_ms + self.dead_man_ms)
+        if self._save_by_ms is not None:
+            deadlines.append(self._save_by_ms)
         return min(deadlines, default=None)
 
     # Orders
@@ -169,6 +174,8 @@ class Machine:
             return f"an older copy of {ref.task} has not ended here"
         if self.winding_up is not None:
             return f"this worker is winding up: {self.winding_up}"
+        if self.taken_back_ms is not None:
+            return f"this instance is taken back at {self.taken_back_ms} ms"
         return None
 
     def _on_stop(self, order: StopOrder, _now_ms: int, out: list[Instruction]) -> None:
@@ -219,20 +226,28 @@ class Machine:
         is asked all the same, and given a moment to hear it.
         """
         policy = copy.policy
+        grace_ms = self._grace_ms(policy.grace_ms, now_ms)
         copy.step(Step.CHECKPOINT)
         copy.asked_ms = now_ms
-        copy.deadline_ms = now_ms + policy.grace_ms
+        copy.deadline_ms = now_ms + grace_ms
         if copy.listens:
-            self._ask(copy, policy.grace_ms, out)
+            self._ask(copy, grace_ms, out)
         elif policy.signal is not None:
             copy.signalled = True
             out += [st.Keep(copy.ref), st.Signal(copy.ref, policy.signal)]
         elif policy.restart:
             self._stop(copy, out)
         else:
-            patience_ms = min(policy.grace_ms, LISTEN_PATIENCE_MS)
+            patience_ms = min(grace_ms, LISTEN_PATIENCE_MS)
             copy.deadline_ms = now_ms + patience_ms
             self._ask(copy, patience_ms, out)
+
+    def _grace_ms(self, wanted_ms: int, now_ms: int) -> int:
+        """Of what a notice leaves, two thirds: the files have to get to global storage too."""
+        if self.taken_back_ms is None:
+            return wanted_ms
+        left_ms = max(0, self.taken_back_ms - now_ms)
+        return min(wanted_ms, max(SHORTEST_GRACE_MS, left_ms * 2 // 3))
 
     def _ask(self, copy: LocalCopy, grace_ms: int, out: list[Instruction]) -> None:
         out += [st.Keep(copy.ref), st.AskCheckpoint(copy.ref, copy.attempt, grace_ms)]
@@ -270,7 +285,7 @@ class Machine:
             return
         copy.step(Step.ANSWER)
         copy.answer = stimulus.name
-        copy.deadline_ms = now_ms + copy.order.run.stop_grace_ms
+        copy.deadline_ms = now_ms + self._grace_ms(copy.order.run.stop_grace_ms, now_ms)
         out.append(st.Keep(copy.ref))
 
     def _on_declined(self, stimulus: st.Declined, _now_ms: int, out: list[Instruction]) -> None:
@@ -387,9 +402,21 @@ class Machine:
             self._stop(copy, out)
 
     def _on_spot_notice(
-        self, stimulus: st.SpotNoticeHeard, _now_ms: int, out: list[Instruction]
+        self, stimulus: st.SpotNoticeHeard, now_ms: int, out: list[Instruction]
     ) -> None:
+        """Told to the master, who moves the tasks; graces that were longer end in time.
+
+        If no order has come after a quarter of what is left, the tasks are saved without one.
+        """
+        if self.taken_back_ms is not None:
+            return
+        self.taken_back_ms = stimulus.deadline_ms
+        self._save_by_ms = now_ms + max(0, stimulus.deadline_ms - now_ms) // 4
         self._tell(SpotNoticed(stimulus.deadline_ms), out)
+        for copy in self.copies.values():
+            if copy.deadline_ms is not None:
+                left_ms = copy.deadline_ms - now_ms
+                copy.deadline_ms = now_ms + self._grace_ms(left_ms, now_ms)
 
     # Time
 
@@ -399,15 +426,19 @@ class Machine:
                 continue
             copy.deadline_ms = None
             if copy.phase is Phase.CHECKPOINTING:
-                self._give_up(copy, self._silence(copy), out)
+                self._give_up(copy, self._silence(copy, now_ms), out)
             elif copy.phase is Phase.LEAVING:
                 self._order_stop(copy, out)
         if self.winding_up is None and now_ms >= self.heard_ms + self.dead_man_ms:
             self._wind_up(now_ms, out)
+        if self._save_by_ms is not None and now_ms >= self._save_by_ms:
+            self._save_by_ms = None
+            self._save_all(now_ms, out)
 
-    def _silence(self, copy: LocalCopy) -> str:
+    def _silence(self, copy: LocalCopy, now_ms: int) -> str:
         if copy.listens or copy.signalled:
-            return f"no answer within {copy.policy.grace_ms} ms"
+            asked_ms = now_ms if copy.asked_ms is None else copy.asked_ms
+            return f"no answer within {now_ms - asked_ms} ms"
         return (
             "the task does not listen on $EVA_SOCKET, and its job neither names a signal nor "
             "allows a restart: set checkpoint.signal, or use EvaIterator"
@@ -419,6 +450,9 @@ class Machine:
         Who does not checkpoint in time is stopped.
         """
         self.winding_up = f"no word from the master for {self.dead_man_ms} ms"
+        self._save_all(now_ms, out)
+
+    def _save_all(self, now_ms: int, out: list[Instruction]) -> None:
         for _, copy in sorted(self.copies.items()):
             if copy.phase is Phase.RUNNING:
                 copy.attempt += 1

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from eva.adapters import instance_metadata
 from eva.adapters.identity.bootstrap import Bootstrap
 from eva.model.ids import InstanceId
 from eva.ports.runtime import TaskRuntime
@@ -38,3 +40,10 @@ class WorkerSettings:
     @property
     def spot_notice(self) -> Path:
         return self.state / "spot-notice"
+
+    @property
+    def metadata_address(self) -> str:
+        """Of the machine's metadata service; empty where its cloud has none."""
+        if not self.bootstrap.metadata:
+            return ""
+        return os.environ.get(instance_metadata.ADDRESS_VARIABLE) or self.bootstrap.metadata

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.end_to_end.live.cluster import LiveCluster
+import time
+
+from tests.end_to_end.live.cluster import LiveCluster, counting_job
 
 # Saves to one place of its own accord, and counts every step in another.
 SAVING = """\
@@ -37,3 +39,22 @@ def test_a_program_that_saves_by_itself_is_moved(cluster: LiveCluster) -> None:
     steps = {int(line.removeprefix("step ")) for line in lines if line.startswith("step ")}
     assert sorted(steps) == list(range(1, 201))
     assert types == ["p3.8xlarge", "p3.2xlarge"]
+
+
+def test_a_spot_notice_moves_the_tasks_and_loses_no_step(cluster: LiveCluster) -> None:
+    job = cluster.submit(counting_job("steady", 200))
+    cluster.until(lambda _: cluster.steps(job))
+    with cluster.client() as client:
+        (doomed,) = client.instances()
+    (state,) = cluster.home.glob(f"instances/*/{doomed.id}/worker")
+    deadline_ms = time.time_ns() // 1_000_000 + 120_000
+    (state / "spot-notice").write_text(str(deadline_ms))
+    cluster.until_over([job])
+    with cluster.client() as client:
+        moved = client.job(job)
+        rented = client.instances(ended=True)
+        notices = [event.text for event in client.events() if "is taken back" in event.text]
+    assert (moved.state, moved.migrations, moved.failures) == ("finished", 1, 0)
+    assert [each.type for each in rented] == [doomed.type] * 2
+    assert notices == [f"{doomed.id} is taken back at {deadline_ms} ms"]
+    assert cluster.steps(job) == list(range(1, 201))

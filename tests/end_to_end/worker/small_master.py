@@ -85,9 +85,10 @@ class Listener:
 
 
 class SmallMaster:
-    def __init__(self, folder: Path, runtime: str = "process") -> None:
+    def __init__(self, folder: Path, runtime: str = "process", metadata: str = "") -> None:
         self.folder = folder
         self.runtime = runtime
+        self.metadata = metadata
         self.cluster = f"test-{uuid.uuid4().hex[:8]}"  # containers are found by it
         self.storage = DirectoryStorage(folder / "storage")
         self.cloud = LocalCloud(folder / "cloud", now_ms, worker=(*WORKER, "--redial-ms", "100"))
@@ -103,6 +104,7 @@ class SmallMaster:
             join_port=self.join_port,
             storage=str(self.folder / "storage"),
             runtime=self.runtime,
+            metadata=self.metadata,
         )
         self.workers = GrpcWorkers(self.authority, now_ms, where, timings)
         await self.workers.serve(self.listener)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,7 @@ from eva.ports.workers import (
 )
 from eva.worker.environment import socket_root
 from tests.end_to_end.worker.small_master import JOB, TASK, SmallMaster, now_ms, start
+from tests.support.metadata_server import metadata_server
 
 pytestmark = pytest.mark.anyio
 
@@ -177,12 +180,40 @@ async def test_without_a_master_for_too_long_tasks_checkpoint_and_the_instance_e
 async def test_a_spot_notice_is_passed_on(master: SmallMaster) -> None:
     instance = await master.launch("i-1")
     (master.folder / "cloud" / instance / "worker/spot-notice").write_text("12345")
+    assert (await master.until(lambda: _noticed(master))).deadline_ms == 12345
 
-    def look() -> SpotNoticed | None:
-        reports = [report for _, report in master.listener.reports]
-        return next((each for each in reports if isinstance(each, SpotNoticed)), None)
 
-    assert (await master.until(look)).deadline_ms == 12345
+async def test_a_notice_of_the_metadata_service_is_repeated_until_it_is_acknowledged(
+    tmp_path: Path,
+) -> None:
+    """The tasks are saved in time although the master is away when it comes."""
+    with metadata_server() as service:
+        master = SmallMaster(tmp_path, metadata=service.address)
+        await master.start()
+        try:
+            instance = await master.launch("i-1")
+            master.send(instance, start("iterating.py", "2000", "0.05"))
+            await master.report(Started)
+            await master.until(lambda: master.listener.samples.get(TASK))
+            await master.stop()
+            soon = datetime.fromtimestamp(now_ms() / 1_000 + 20, UTC)
+            service.facts["spot/instance-action"] = json.dumps({"time": soon.isoformat()})
+            await master.until(lambda: master.storage.latest_complete_checkpoint(JOB, TASK))
+            master.listener.deaf.set()
+            await master.start()
+            told = await master.until(lambda: _noticed(master))
+            assert told.deadline_ms == pytest.approx(soon.timestamp() * 1_000, abs=2)
+            await master.restart()
+            assert await master.until(lambda: _noticed(master)) == told
+            assert (await master.report(Checkpointed)).step
+        finally:
+            await master.terminate_all()
+            await master.stop()
+
+
+def _noticed(master: SmallMaster) -> SpotNoticed | None:
+    reports = [report for _, report in master.listener.reports]
+    return next((each for each in reports if isinstance(each, SpotNoticed)), None)
 
 
 # ------------------------------------------------------------------------------------- strangers

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from eva.control.commands import CheckpointTask, PrepareTask, StartTask, StopTask, TerminateInstance
+from eva.control.commands import (
+    CheckpointTask,
+    ComputePlan,
+    PrepareTask,
+    StartTask,
+    StopTask,
+    TerminateInstance,
+)
 from eva.control.events import (
     CheckpointFailed,
     InstanceLost,
+    InstanceReady,
     LaunchRefused,
+    RoundDue,
     SpotNotice,
     TaskCheckpointed,
     TaskExited,
@@ -132,6 +141,45 @@ def test_spot_notice_checkpoints_at_once_and_leaves_the_instance(bench: Bench) -
     commands = bench.send(TaskCheckpointed(A, 1))
     assert of(TerminateInstance, commands) == [TerminateInstance(I1)]
     assert bench.job("a").state is JobState.QUEUED
+
+
+def test_a_plan_is_asked_for_as_soon_as_what_was_taken_back_has_stopped(bench: Bench) -> None:
+    bench.send(SpotNotice(I1, 999_000), SpotNotice(I1, 999_000))
+    (ask,) = of(ComputePlan, bench.send(TaskCheckpointed(A, 1)))
+    assert (A, None) in [(task.id, task.instance) for task in ask.snapshot.tasks]
+    assert I1 not in [instance.id for instance in ask.snapshot.instances]
+
+
+def test_nothing_is_placed_on_what_is_taken_back_by_a_plan_of_before() -> None:
+    bench = Bench()
+    bench.submit("a")
+    bench.running((BIG, ("a.0",)))
+    bench.submit("late")
+    bench.send(RoundDue(), SpotNotice(I1, 999_000))
+    commands = bench.adopt((I1, ("a.0", "late.0")))
+    assert bench.task("late.0").home is None
+    assert not of(ComputePlan, commands)
+    assert of(ComputePlan, bench.send(TaskCheckpointed(A, 1)))
+
+
+def test_who_waits_for_an_instance_that_is_taken_back_is_planned_for_at_once() -> None:
+    bench = Bench()
+    bench.submit("gang", tasks=2)
+    bench.round((BIG, ("gang.0",)), (SMALL, ("gang.1",)))
+    (ask,) = of(ComputePlan, bench.send(InstanceReady(I1), SpotNotice(I2, 999_000)))
+    assert ("gang.1", None) in [(task.id, task.instance) for task in ask.snapshot.tasks]
+
+
+def test_what_could_not_be_saved_starts_elsewhere_once_the_cloud_says_it_is_gone(
+    bench: Bench,
+) -> None:
+    bench.send(SpotNotice(I1, 999_000))
+    commands = bench.send(CheckpointFailed(A, 1, 1, "no answer"))
+    assert [c.task for c in of(StopTask, commands)] == [A]
+    assert not of(ComputePlan, commands)
+    commands = bench.send(InstanceLost(I1))
+    assert of(ComputePlan, commands)
+    assert bench.job("a").failures == 0
 
 
 def test_words_about_an_old_copy_change_nothing(bench: Bench) -> None:

@@ -33,7 +33,13 @@ from eva.ports.workers import (
 from eva.worker import stimuli as st
 from eva.worker.devices import Devices, Inventory
 from eva.worker.lifecycle import TABLE, TOLD_AS, Phase, Step
-from eva.worker.machine import LISTEN_PATIENCE_MS, LocalCopy, Machine, Memory
+from eva.worker.machine import (
+    LISTEN_PATIENCE_MS,
+    SHORTEST_GRACE_MS,
+    LocalCopy,
+    Machine,
+    Memory,
+)
 from eva.worker.notebook import Notebook
 from eva.worker.stimuli import Instruction, Ref, Stimulus
 
@@ -303,8 +309,55 @@ def test_dismissed_with_nothing_to_do_it_ends_at_once() -> None:
     assert kinds(Story().tell(st.Dismissed())) == [st.ShutDown]
 
 
-def test_a_spot_notice_is_reported() -> None:
-    assert Story().reports(st.SpotNoticeHeard(77)) == [SpotNoticed(77)]
+# -------------------------------------------------------------------------------------- taken back
+NOTICE = st.SpotNoticeHeard(120_000)
+
+
+def test_a_spot_notice_is_reported_once_and_nothing_starts_any_more() -> None:
+    story = Story()
+    assert story.reports(NOTICE) == [SpotNoticed(120_000)]
+    assert story.reports(NOTICE) == []
+    (refused,) = story.reports(order())
+    assert isinstance(refused, StartFailed)
+    assert refused.infrastructure
+    assert "taken back" in refused.reason
+
+
+def test_after_a_notice_a_checkpoint_has_two_thirds_of_what_is_left() -> None:
+    story = Story().running(CheckpointPolicy(600_000))
+    story.tell(NOTICE)
+    (ask,) = [i for i in story.tell(CheckpointOrder(TASK, 1, 1)) if isinstance(i, st.AskCheckpoint)]
+    assert ask.grace_ms == 80_000
+    (failed,) = story.after(80_000).reports(st.Tick())
+    assert isinstance(failed, CheckpointFailed)
+    assert failed.reason == "no answer within 80000 ms"
+
+
+def test_a_checkpoint_under_way_is_hurried_by_a_notice() -> None:
+    story = Story().running(CheckpointPolicy(600_000))
+    story.tell(CheckpointOrder(TASK, 1, 1), NOTICE)
+    assert story.machine.copies[REF].deadline_ms == 80_000
+
+
+def test_a_short_grace_stays_as_it_is_and_a_late_notice_leaves_a_moment() -> None:
+    story = Story().running(CheckpointPolicy(5_000))
+    story.tell(NOTICE, CheckpointOrder(TASK, 1, 1))
+    assert story.machine.copies[REF].deadline_ms == 5_000
+    late = Story().running()
+    late.tell(st.SpotNoticeHeard(0), CheckpointOrder(TASK, 1, 1))
+    assert late.machine.copies[REF].deadline_ms == SHORTEST_GRACE_MS
+
+
+def test_what_no_master_asks_for_is_saved_after_a_quarter_of_the_notice() -> None:
+    story = Story().running()
+    story.tell(NOTICE)
+    assert story.machine.next_deadline_ms() == 30_000
+    assert kinds(story.after(30_000).tell(st.Tick())) == [st.AskCheckpoint]
+    assert kinds(story.tell(CheckpointOrder(TASK, 1, 1))) == []  # late: it is under way
+    story.tell(st.Answered(REF, "7"), st.Ended(REF, LEFT))
+    (report,) = story.reports(st.Settled(REF, SAVED))
+    assert isinstance(report, Checkpointed)
+    assert not story.machine.winding_up
 
 
 # ----------------------------------------------------------------------------------------- tables

@@ -41,6 +41,7 @@ class Listening:
     """Where to listen, and under which name workers find us. Port 0 takes any free one.
 
     `storage` (a URL or a path that every instance sees) and `runtime` are what workers are to use.
+    `metadata` is where instances ask about themselves, if there is such a place.
     """
 
     bind: str = "127.0.0.1"
@@ -49,6 +50,7 @@ class Listening:
     advertise: str = "127.0.0.1"
     storage: str = ""
     runtime: str = "process"
+    metadata: str = ""
 
 
 class GrpcWorkers:
@@ -170,6 +172,7 @@ class GrpcWorkers:
             self._authority.issue_token(instance, self._clock()),
             self._where.storage,
             self._where.runtime,
+            self._where.metadata,
         ).encode()
 
     async def logs(

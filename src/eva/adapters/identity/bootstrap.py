@@ -23,6 +23,7 @@ class Bootstrap:
     """`join_address` is for exchanging the token, `address` for everything after.
 
     `storage` and `runtime` are what all instances of the cluster use, as `eva serve` was told.
+    `metadata` is where an instance asks about itself; empty where there is no such place.
     """
 
     cluster: str
@@ -33,6 +34,7 @@ class Bootstrap:
     token: str = field(repr=False)
     storage: str = ""
     runtime: str = "process"
+    metadata: str = ""
 
     def encode(self) -> str:
         text = json.dumps(asdict(self), separators=(",", ":"))
