@@ -12,7 +12,7 @@ Calls block; a driver with an event loop runs them in threads.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NewType, Protocol
@@ -193,23 +193,26 @@ def checked_name(kind: str, name: str) -> str:
     return name
 
 
-def newest_first(checkpoints: Iterable[Checkpoint]) -> tuple[Checkpoint, ...]:
-    return tuple(sorted(checkpoints, key=lambda each: each.age_order, reverse=True))
+def complete_ones(standing: Iterable[Checkpoint | Incomplete]) -> tuple[Checkpoint, ...]:
+    """Those of what stands in a storage that can be restored, the newest first."""
+    complete = (each for each in standing if isinstance(each, Checkpoint))
+    return tuple(sorted(complete, key=lambda each: each.age_order, reverse=True))
 
 
 def to_prune(
-    complete: Sequence[Checkpoint],
-    incomplete: Sequence[Incomplete],
+    standing: Iterable[Checkpoint | Incomplete],
     retention: Retention,
     now_ms: int,
     live_epoch: int,
 ) -> tuple[str, ...]:
     """The keys that retention lets go, oldest first. One rule for every storage."""
-    dropped: list[Checkpoint | Incomplete] = [*newest_first(complete)[retention.complete :]]
+    found = tuple(standing)
+    dropped: list[Checkpoint | Incomplete] = [*complete_ones(found)[retention.complete :]]
     dropped += [
         each
-        for each in incomplete
-        if each.placement.epoch != live_epoch
+        for each in found
+        if isinstance(each, Incomplete)
+        and each.placement.epoch != live_epoch
         and now_ms - each.changed_ms >= retention.incomplete_ms
     ]
     dropped.sort(key=lambda each: (each.placement.epoch, each.key))

@@ -46,7 +46,7 @@ from eva.ports.storage import (
     Usage,
     WorkdirDigest,
     WorkdirMissingError,
-    newest_first,
+    complete_ones,
     to_prune,
 )
 
@@ -137,8 +137,7 @@ class DirectoryStorage:
         )
 
     def checkpoints(self, job: JobId, task: TaskId) -> tuple[Checkpoint, ...]:
-        found = (each for each in self._standing(job, task) if isinstance(each, Checkpoint))
-        return newest_first(found)
+        return complete_ones(self._standing(job, task))
 
     def latest_complete_checkpoint(self, job: JobId, task: TaskId) -> Checkpoint | None:
         return next(iter(self.checkpoints(job, task)), None)
@@ -146,14 +145,7 @@ class DirectoryStorage:
     def prune(
         self, job: JobId, task: TaskId, retention: Retention, now_ms: int, live_epoch: int
     ) -> tuple[str, ...]:
-        standing = list(self._standing(job, task))
-        keys = to_prune(
-            [each for each in standing if isinstance(each, Checkpoint)],
-            [each for each in standing if isinstance(each, Incomplete)],
-            retention,
-            now_ms,
-            live_epoch,
-        )
+        keys = to_prune(self._standing(job, task), retention, now_ms, live_epoch)
         folder = self._inside(task_name(job, task))
         with typed_file_errors(f"removing old checkpoints in {folder}"):
             for key in keys:
