@@ -27,6 +27,7 @@ from eva.control.settings import ControllerSettings
 from eva.control.state import State
 from eva.master import definitions
 from eva.master.definitions import Definition
+from eva.master.flattened import LAYOUT, Row, flatten, unflatten
 from eva.model import catalog, colocation, jobs, plan, resources, snapshot
 from eva.model.catalog import Catalog
 from eva.model.errors import OperatorError
@@ -66,7 +67,8 @@ class Memory:
             del self.jobs[job]
 
     def snapshot(self) -> Snapshot:
-        content = {"state": self.state, "jobs": [definitions.encode(d) for d in self.jobs.values()]}
+        jobs = [definitions.encode(definition) for definition in self.jobs.values()]
+        content = {"state": flatten(self.state), "jobs": jobs}
         header = json.dumps({"eva": __version__, "schema": schema()}).encode()
         blob = header + b"\n" + pickle.dumps(content, protocol=5)
         return Snapshot(self.seq, self.state.now_ms, blob)
@@ -113,22 +115,18 @@ def _restore(
 
 
 def restored_controller(
-    price_list: Catalog, settings: ControllerSettings, remembered: State
+    price_list: Catalog, settings: ControllerSettings, remembered: dict[str, list[Row]]
 ) -> Controller:
-    """A controller around a state that was remembered.
-
-    The parts of a controller hold the state that it made, so that one is filled, not replaced.
-    """
+    """A controller around a state that was flattened."""
     controller = Controller(price_list, settings)
-    for item in dataclasses.fields(State):
-        setattr(controller.state, item.name, getattr(remembered, item.name))
+    unflatten(remembered, controller.state)
     controller.state.dirty_tasks = controller.state.dirty_instances = True
     return controller
 
 
 def schema() -> str:
     """Changes whenever anything that is remembered changes its shape."""
-    shapes = []
+    shapes: list[object] = [LAYOUT]
     for module in _SCHEMA_MODULES:
         for name, kind in sorted(vars(module).items()):
             if isinstance(kind, type) and dataclasses.is_dataclass(kind):

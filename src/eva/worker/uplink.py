@@ -7,7 +7,8 @@ after a lost connection. Orders and acknowledgements are put to the state machin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import structlog
@@ -30,6 +31,8 @@ from eva.ports.workers import Report, TaskSample, WorkerHello
 from eva.worker import stimuli as st
 from eva.worker.stimuli import Stimulus
 
+Dial = Callable[[Bootstrap, Identity], AbstractAsyncContextManager[MasterSession]]
+
 _log = structlog.get_logger("eva.worker")
 _OUTGOING = 32  # messages that wait for the network; more, and their makers wait
 
@@ -51,9 +54,17 @@ class Host(Protocol):
 
 
 class Uplink:
+    """`dialled` opens sessions; whoever measures the line listens in there."""
+
     def __init__(
-        self, bootstrap: Bootstrap, identity: Identity, host: Host, redial_ms: int
+        self,
+        bootstrap: Bootstrap,
+        identity: Identity,
+        host: Host,
+        redial_ms: int,
+        dialled: Dial = dial,
     ) -> None:
+        self._dial = dialled
         self._bootstrap = bootstrap
         self._identity = identity
         self._host = host
@@ -68,7 +79,7 @@ class Uplink:
         """Until cancelled, or dismissed for good."""
         while True:
             try:
-                async with dial(self._bootstrap, self._identity) as session:
+                async with self._dial(self._bootstrap, self._identity) as session:
                     await _Talk(session, self._host, self._news).run()
             except RefusedByMasterError as error:
                 _log.warning("refused by the master", why=str(error), final=error.final)
