@@ -28,6 +28,7 @@ from eva.ports.runtime import (
 from eva.ports.workers import Report, TaskSample, WorkerHello
 from eva.worker import notices
 from eva.worker import stimuli as st
+from eva.worker.lease import Lease
 from eva.worker.lifecycle import NOTHING_LEFT, Phase
 from eva.worker.machine import Machine
 from eva.worker.notebook import Notebook
@@ -49,6 +50,7 @@ class Worker:
         self._uplink = Uplink(settings.bootstrap, identity, self, settings.redial_ms)
         self._asides: set[asyncio.Task[None]] = set()
         self._ended: str | None = None
+        self._lease = None if settings.lease is None else Lease(settings.lease)
         self._keepers: Mapping[type, Callable[[Any], None]] = {
             st.Tell: lambda do: self._notebook.keep_report(do.number, do.report),
             st.Keep: self._keep,
@@ -104,6 +106,8 @@ class Worker:
         if isinstance(stimulus, BaseException):
             raise stimulus
         self._do(self._machine.handle(stimulus, self._settings.clock()))
+        if self._lease is not None and isinstance(stimulus, st.MasterHeard):
+            self._lease.renew(self._machine.dead_man_ms)
 
     def _do(self, instructions: list[Instruction]) -> None:
         if any(type(do) in self._keepers for do in instructions):

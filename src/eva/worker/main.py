@@ -40,6 +40,7 @@ class _Options:
     redial_ms: int
     poweroff: bool
     sweep: bool
+    lease: Path | None
 
     @property
     def gpus(self) -> frozenset[str] | None:
@@ -68,6 +69,9 @@ def _parse(argv: Sequence[str]) -> _Options:
     add("--address", default="127.0.0.1", help="where tasks on other instances reach this one")
     add("--redial-ms", type=int, default=REDIAL_MS, help="between attempts to reach the master")
     add("--poweroff", action="store_true", help="power the machine off when done")
+    add(
+        "--lease", type=Path, help="a file to renew while the master is there; see eva.worker.lease"
+    )
     add("--sweep", action="store_true", help="only stop and remove what is left of all tasks")
     found = parser.parse_args(argv)
     bootstrap = decode_bootstrap(_bootstrap_text(found.bootstrap_file))
@@ -86,6 +90,7 @@ def _parse(argv: Sequence[str]) -> _Options:
         found.redial_ms,
         found.poweroff,
         found.sweep,
+        found.lease,
     )
 
 
@@ -133,6 +138,7 @@ async def _serve(options: _Options) -> int:
         options.inventory,
         _runtime(options),
         options.redial_ms,
+        options.lease,
     )
     if code == 0 and options.poweroff:
         _power_off()
@@ -152,6 +158,9 @@ async def _sweep(options: _Options) -> int:
 
 
 def _power_off() -> None:
+    """Where that fails, the lease is not renewed any more, and the watch on it tries again."""
     program = shutil.which(_POWEROFF[0])
-    if program is not None:
-        subprocess.run([program, *_POWEROFF[1:]], check=False)  # noqa: S603  a fixed command
+    if program is None:
+        sys.stderr.write(f"eva worker: no {_POWEROFF[0]} here: this machine stays on\n")
+        return
+    subprocess.run([program, *_POWEROFF[1:]], check=False)  # noqa: S603  a fixed command

@@ -31,6 +31,7 @@ async def serve(
     inventory: Inventory,
     runtime: TaskRuntime,
     redial_ms: int,
+    lease: Path | None = None,
 ) -> int:
     """The exit code: 0 when the instance has served its time."""
     clock = wall_clock_ms
@@ -42,7 +43,7 @@ async def serve(
     storage = open_storage(bootstrap.storage or str(state / "storage"))
     await asyncio.to_thread(storage.check)
     settings = WorkerSettings(
-        bootstrap, state, address, inventory, runtime, storage, clock, __version__, redial_ms
+        bootstrap, state, address, inventory, runtime, storage, clock, __version__, redial_ms, lease
     )
     working = asyncio.ensure_future(Worker(settings, identity).run())
     loop = asyncio.get_running_loop()

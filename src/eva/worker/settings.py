@@ -20,7 +20,8 @@ REDIAL_MS = 1_000
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """`state` is a folder of this machine that survives the worker; `spot_notice` a file that
-    appears there, holding the deadline in ms, when the instance is to be taken back.
+    appears there, holding the deadline in ms, when the instance is to be taken back. `lease` is the
+    file that says how long the machine may live without its master, where something watches that.
     """
 
     bootstrap: Bootstrap
@@ -32,6 +33,7 @@ class WorkerSettings:
     clock: Callable[[], int]
     version: str
     redial_ms: int = REDIAL_MS
+    lease: Path | None = None
 
     @property
     def instance(self) -> InstanceId:

@@ -85,13 +85,17 @@ class Listener:
 
 
 class SmallMaster:
-    def __init__(self, folder: Path, runtime: str = "process", metadata: str = "") -> None:
+    def __init__(
+        self, folder: Path, runtime: str = "process", metadata: str = "", words: Sequence[str] = ()
+    ) -> None:
+        """`words` are more for the workers' command line."""
         self.folder = folder
         self.runtime = runtime
         self.metadata = metadata
         self.cluster = f"test-{uuid.uuid4().hex[:8]}"  # containers are found by it
         self.storage = DirectoryStorage(folder / "storage")
-        self.cloud = LocalCloud(folder / "cloud", now_ms, worker=(*WORKER, "--redial-ms", "100"))
+        worker = (*WORKER, "--redial-ms", "100", *words)
+        self.cloud = LocalCloud(folder / "cloud", now_ms, worker=worker)
         self.listener = Listener()
         self.port = self.join_port = 0
         self.workers: GrpcWorkers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from eva.ports.workers import (
     WorkerHello,
 )
 from eva.worker.environment import socket_root
+from eva.worker.lease import MARGIN_S
 from tests.end_to_end.worker.small_master import JOB, TASK, SmallMaster, now_ms, start
 from tests.support.metadata_server import metadata_server
 
@@ -157,10 +159,12 @@ async def _ended(master: SmallMaster, instance: InstanceId) -> CloudInstance:
     return await master.cloud.describe(instance)
 
 
-async def test_without_a_master_for_too_long_tasks_checkpoint_and_the_instance_ends(
-    tmp_path: Path,
+async def test_without_a_master_for_too_long_tasks_checkpoint_and_the_machine_is_powered_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    master = SmallMaster(tmp_path)
+    monkeypatch.setenv("PATH", str(_systemctl(tmp_path)), prepend=os.pathsep)
+    lease = tmp_path / "lease"
+    master = SmallMaster(tmp_path, words=("--lease", str(lease), "--poweroff"))
     await master.start(LinkTimings(200, 5_000, dead_man_ms=1_500))
     try:
         instance = await master.launch("i-1")
@@ -173,8 +177,21 @@ async def test_without_a_master_for_too_long_tasks_checkpoint_and_the_instance_e
         assert saved is not None
         done = (master.folder / "storage/jobs/job/shared/done.txt").read_text().split()
         assert saved.step == len(done)
+        assert (tmp_path / "systemctl.called").read_text() == "poweroff\n"
+        left_s = int(lease.read_text()) - time.clock_gettime(time.CLOCK_BOOTTIME)
+        assert MARGIN_S - 60 < left_s <= MARGIN_S + 1
     finally:
         await master.terminate_all()
+
+
+def _systemctl(folder: Path) -> Path:
+    """A folder with one that writes down what it is asked for."""
+    programs = folder / "programs"
+    programs.mkdir()
+    systemctl = programs / "systemctl"
+    systemctl.write_text(f'#!/bin/sh\necho "$@" >> {folder}/systemctl.called\n')
+    systemctl.chmod(0o755)
+    return programs
 
 
 async def test_a_spot_notice_is_passed_on(master: SmallMaster) -> None:

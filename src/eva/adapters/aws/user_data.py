@@ -3,9 +3,11 @@
 It is run once, by cloud-init, as root, and leaves the rest to systemd, so that what fails is tried
 again and what was begun goes on after a reboot. The order is the point:
 
-1. The join limit. Whatever goes wrong afterwards, a machine on which no worker has got its
-   certificate in time powers itself off, which terminates it. If not even the limit can be set, it
-   does so at once.
+1. The watch on the machine's lease. Whatever goes wrong afterwards, a machine whose worker has not
+   heard of its master in time powers itself off, which terminates it: a worker that never joins,
+   crashes, hangs, or has lost its master for too long. `eva.worker.lease` tells how the lease is
+   renewed; until it is there for the first time after a boot, the join limit stands for it. If not
+   even the watch can be set, the machine is powered off at once.
 2. The bootstrap, which holds the only secret: a token that can be used once.
 3. The worker, as a service that first installs the master's own Eva, where `software` names it.
 
@@ -25,30 +27,37 @@ set -eu
 
 power_off() { [ "$?" -eq 0 ] || systemctl poweroff; }
 trap power_off EXIT
-cat > /etc/systemd/system/eva-join-limit.service <<'END'
+mkdir -p /var/lib/eva
+cat > /var/lib/eva/watch <<'END'
+#!/bin/sh
+lease=/run/eva-worker.lease
+uptime() { cut -d. -f1 /proc/uptime; }
+until=$(($(uptime) + 60 * {join_minutes}))
+while [ "$(uptime)" -lt "$until" ]; do
+    sleep 10
+    [ ! -s "$lease" ] || until=$(cat "$lease")
+done
+echo "no master for too long"
+systemctl poweroff
+END
+chmod 755 /var/lib/eva/watch
+cat > /etc/systemd/system/eva-watch.service <<'END'
 [Unit]
-Description=Power off if no worker of Eva has joined its master in time
+Description=Power off if the worker of Eva has had no master for too long
 
 [Service]
-Type=oneshot
-ExecStart=/bin/sh -c '[ -e /var/lib/eva-worker/worker.pem ] || systemctl poweroff'
-END
-cat > /etc/systemd/system/eva-join-limit.timer <<'END'
-[Unit]
-Description=How long a worker of Eva has for joining its master
-
-[Timer]
-OnActiveSec={join_minutes}min
-AccuracySec=1s
+ExecStart=/var/lib/eva/watch
+Restart=always
+RestartSec=10
+OOMScoreAdjust=-1000
 
 [Install]
-WantedBy=timers.target
+WantedBy=multi-user.target
 END
 systemctl daemon-reload
-systemctl enable --now eva-join-limit.timer
+systemctl enable --now eva-watch
 trap - EXIT
 
-mkdir -p /var/lib/eva
 cd /var/lib/eva
 (umask 077 && printf %s {bootstrap} > bootstrap)
 
@@ -76,7 +85,8 @@ if [ -n "$software" ]; then
     python=environment/bin/python
 fi
 exec "$python" -m eva.worker --bootstrap-file bootstrap --state /var/lib/eva-worker \\
-    ${capacity:+--capacity "$capacity"} --address "$(hostname -I | cut -d' ' -f1)" --poweroff
+    ${capacity:+--capacity "$capacity"} --address "$(hostname -I | cut -d' ' -f1)" \\
+    --lease /run/eva-worker.lease --poweroff
 END
 chmod 755 worker
 
