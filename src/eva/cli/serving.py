@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LOG_FILE = "master.log"
 _START_WITHIN_S, _STOP_WITHIN_S, _LOOK_EVERY_S = 60.0, 600.0, 0.1
 _SAID_LINES = 15
+_EVA = (sys.executable, "-c", "from eva.cli.main import main; main()")
 
 HostOption = Annotated[str, typer.Option("--host", help="Address to listen on.")]
 PortOption = Annotated[int, typer.Option("--port", help="Port of the HTTP API; 0 takes any.")]
@@ -220,7 +221,7 @@ def start_in_background(options: ServeOptions) -> subprocess.Popen[bytes]:
     with log.open("ab") as output:
         begin = output.tell()
         process = subprocess.Popen(  # noqa: S603  this very program
-            _command(options), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            [*_EVA, *serve_words(options)], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             start_new_session=True,
         )  # fmt: skip
     deadline = time.monotonic() + _START_WITHIN_S
@@ -243,8 +244,9 @@ def is_answering(home: Path, pid: int) -> bool:
     return running_at(home) is not None
 
 
-def _command(options: ServeOptions) -> list[str]:
-    words = [sys.executable, "-c", "from eva.cli.main import main; main()", "serve"]
+def serve_words(options: ServeOptions) -> list[str]:
+    """What `eva` is told on the command line to be a master with these options."""
+    words = ["serve"]
     given = {
         "--home": options.home, "--host": options.host, "--port": options.port,
         "--store": options.store, "--storage": options.storage, "--catalog": options.catalog,

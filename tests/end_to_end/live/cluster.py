@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from eva.cli.serving import start_in_background, wait_until_gone
 from eva.master.client import Client, Connection, NotRunningError
 from eva.master.options import ServeOptions
 from eva.master.words import Submission
 from eva.model.units import cost_micros
+from tests.support.warm import start_warm
 
 # Steps are written down one by one; a copy that begins says which epoch it is.
 COUNTING = """\
@@ -40,13 +41,26 @@ def counting_job(name: str, steps: int, gpus: int = 1, nodes: int = 1, pace: flo
     )
 
 
+class MasterProcess(Protocol):
+    @property
+    def pid(self) -> int: ...
+
+    def kill(self) -> None: ...
+
+    def wait(self) -> int | None: ...
+
+
 @dataclass
 class LiveCluster:
-    """One home folder, and the master that runs there now, if any."""
+    """One home folder, and the master that runs there now, if any.
+
+    `warm` masters are forked from a process that has imported everything already.
+    """
 
     home: Path
+    warm: bool = False
     options: ServeOptions = field(init=False)
-    process: subprocess.Popen[bytes] | None = None
+    process: MasterProcess | None = None
 
     def __post_init__(self) -> None:
         self.options = ServeOptions(
@@ -54,7 +68,8 @@ class LiveCluster:
         )
 
     def start(self) -> None:
-        self.process = start_in_background(self.options)
+        start = start_warm if self.warm else start_in_background
+        self.process = start(self.options)
 
     def kill(self) -> None:
         """`kill -9`, whatever the master is doing, and wait until it is reaped."""
@@ -99,6 +114,18 @@ class LiveCluster:
             path for path in (self.home / "storage").rglob(f"steps.{rank}") if job in path.parts
         ]
         return [int(line) for path in books for line in path.read_text().split()]
+
+    def books(self, job: str) -> list[str]:
+        """What the tasks of a job wrote down, where it is one of `jobs/stepping.py`."""
+        return [
+            path.read_text()
+            for path in sorted((self.home / "storage").rglob("book.*"))
+            if job in path.parts
+        ]
+
+    def machines(self) -> list[Path]:
+        """What the local cloud knows of every instance that it ever made."""
+        return sorted((self.home / "instances").glob("*/*/machine.json"))
 
     def starts(self, job: str) -> Counter[str]:
         """How often each epoch of each task began."""
