@@ -47,6 +47,11 @@ def print_note(message: str) -> None:
     stderr().print(Text("note: ", style="yellow"), Text(message), sep="")
 
 
+def print_next(*commands: str) -> None:
+    """What somebody may want to do now; beside the answer, so that it can be piped without."""
+    typer.echo(f"Next: {', or '.join(commands)}", err=True)
+
+
 def print_error(error: EvaError) -> None:
     """One line per problem, so that editors can jump to `file:line`."""
     from rich.text import Text

@@ -12,6 +12,7 @@ from eva.cli import (
     catalog,
     cluster,
     demo,
+    doctoring,
     experiment,
     jobs,
     serving,
@@ -23,12 +24,14 @@ from eva.cli import (
 )
 from eva.cli.console import print_error
 from eva.cli.working import HANDED_ON
-from eva.model.errors import EvaError
+from eva.model.errors import EvaError, OperatorError
 
 app = typer.Typer(
     name="eva",
     help="Rents the cheapest set of cloud instances that hosts your batch jobs.",
-    epilog="Exit codes: 0 done, 1 it did not work, 2 wrong input or usage, 130 interrupted.",
+    epilog="Begin with `eva demo`, or with `eva up` and `eva submit JOB.yaml`. Another machine's "
+    "cluster is reached with EVA_URL, EVA_TOKEN and EVA_CERTIFICATE. Exit codes: 0 done, 1 it did "
+    "not work, 2 wrong input or usage, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: reflowed to the width there is, and twice as fast
@@ -50,7 +53,7 @@ app.command("cancel")(jobs.cancel)
 app.command("instances")(cluster.instances)
 app.command("explain")(cluster.explain)
 app.command("top")(cluster.top)
-app.command("doctor")(cluster.doctor)
+app.command("doctor")(doctoring.doctor)
 app.add_typer(cluster.tokens, name="token")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(experiment.app, name="experiment")
@@ -81,3 +84,9 @@ def main() -> None:
     except EvaError as error:
         print_error(error)
         sys.exit(error.exit_code)
+    except (
+        OSError
+    ) as error:  # a full disk, a folder that is not ours: nothing that a trace explains
+        place = "" if error.filename is None else f"{error.filename}: "
+        print_error(OperatorError(f"{place}{error.strerror or error}"))
+        sys.exit(OperatorError.exit_code)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eva.cli.catalog import complete_catalog
 from eva.cli.connecting import HomeOption, client_for, home_folder
-from eva.cli.console import JsonOption, print_json, print_note
+from eva.cli.console import JsonOption, print_json, print_next
 from eva.cli.policies import complete_policy
 
 if TYPE_CHECKING:
     from eva.master.options import ServeOptions
 
 LOG_FILE = "master.log"
+PID_FILE = "master.pid"  # as eva.master.server writes it
 _START_WITHIN_S, _STOP_WITHIN_S, _LOOK_EVERY_S = 60.0, 600.0, 0.1
 _SAID_LINES = 15
 _EVA = (sys.executable, "-c", "from eva.cli.main import main; main()")
@@ -167,9 +169,10 @@ def up(
     advertise: AdvertiseOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Start a cluster: a master here in the background, and instances here or at --cloud aws.
+    """Start a cluster: a master in the background, and its cloud.
 
-    Everything is kept in the home folder; jobs and instances of an earlier `eva up` are found
+    The instances are processes on this machine, or machines of EC2 with --cloud aws. Everything is
+    kept in the home folder; jobs and instances of an earlier `eva up` are found
     again.
     """
     from eva.cli.policies import policy_named
@@ -183,10 +186,10 @@ def up(
         workers_host=workers_host, advertise=advertise,
     )  # fmt: skip
     options.check()
-    already = running_at(folder)
-    if already is None:
+    already = _is_let_in(folder)
+    if not already:
         start_in_background(options)
-    _say_up(folder, already is not None, json=json)
+    _say_up(folder, already, json=json)
 
 
 def _say_up(folder: Path, already: bool, *, json: bool) -> None:
@@ -198,25 +201,49 @@ def _say_up(folder: Path, already: bool, *, json: bool) -> None:
     state = "is running already" if already else "is up"
     typer.echo(f"The cluster {state}: catalog {cluster.catalog}, policy {cluster.policy}, a round "
                f"every {cluster.period_ms / 1000:g} s, {cluster.live_jobs} live jobs.")  # fmt: skip
-    typer.echo(f"It keeps everything in {folder}. Next: eva submit JOB.yaml")
+    typer.echo(f"It keeps everything in {folder}.")
+    print_next("eva submit JOB.yaml")
 
 
-def running_at(folder: Path) -> dict[str, Any] | None:
-    """What the master of this home says of itself, if there is one."""
+def _is_let_in(folder: Path) -> bool:
+    """Whether this home's master runs and lets us in.
+
+    One that refuses our token (it was revoked), or whose address cannot be read any more, is ended
+    here, so that the next one gives this home a new token. Its jobs go on.
+    """
     from eva.master.client import NotRunningError
+    from eva.model.errors import EvaError
 
     try:
         with client_for(str(folder)) as client:
-            return client.health()
+            client.cluster()
     except NotRunningError:
+        return False
+    except EvaError:
+        pid = _master_of(folder)
+        if pid is not None:
+            os.kill(pid, signal.SIGTERM)
+            wait_until_gone(folder)
+        return False
+    return True
+
+
+def _master_of(folder: Path) -> int | None:
+    """The process of this home's master, if that is what its process id still stands for."""
+    try:
+        pid = int((folder / PID_FILE).read_text())
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (OSError, ValueError):
         return None
+    return pid if b"serve" in words and os.fsencode(folder) in words else None
 
 
 def start_in_background(options: ServeOptions) -> subprocess.Popen[bytes]:
     """Start a master that outlives this command; its process, once it answers."""
+    from eva.master.home import make_home
     from eva.model.errors import OperatorError
 
-    options.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_home(options.home)
     log = options.home / LOG_FILE
     with log.open("ab") as output:
         begin = output.tell()
@@ -238,10 +265,17 @@ def start_in_background(options: ServeOptions) -> subprocess.Popen[bytes]:
 
 def is_answering(home: Path, pid: int) -> bool:
     """Whether the master of this process id is there, and not one that was before it."""
-    pid_file = home / "master.pid"
+    from eva.model.errors import EvaError
+
+    pid_file = home / PID_FILE
     if not pid_file.exists() or pid_file.read_text().strip() != str(pid):
         return False
-    return running_at(home) is not None
+    try:
+        with client_for(str(home)) as client:
+            client.health()
+    except EvaError:  # what stands in the home may still be of an earlier one, or damaged
+        return False
+    return True
 
 
 def serve_words(options: ServeOptions) -> list[str]:
@@ -271,7 +305,7 @@ def down(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Cancel live jobs unasked.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """End the cluster: cancel its jobs, terminate its instances, stop the master."""
+    """End the cluster: its jobs, its instances, its master."""
     from eva.model.units import format_usd
 
     folder = home_folder(home)
@@ -286,7 +320,8 @@ def down(
     if json:
         print_json({"kept": keep, "bill_micros": cluster.bill_micros})
     elif keep:
-        typer.echo("The master stopped; its jobs and instances go on. Come back with: eva up")
+        typer.echo("The master stopped; its jobs and instances go on.")
+        print_next("eva up")
     else:
         typer.echo(f"The cluster is down. The bill was {bill} when it was asked to stop.")
 
@@ -294,7 +329,7 @@ def down(
 def wait_until_gone(folder: Path) -> None:
     from eva.model.errors import TryAgainError
 
-    pid_file = folder / "master.pid"
+    pid_file = folder / PID_FILE
     deadline = time.monotonic() + _STOP_WITHIN_S
     while time.monotonic() < deadline:
         if not pid_file.exists() or not _alive(int(pid_file.read_text() or 0)):
@@ -311,7 +346,3 @@ def _alive(pid: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def note_next(command: str) -> None:
-    print_note(f"next: {command}")

@@ -6,18 +6,19 @@ import os
 import sys
 import tempfile
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eva.cli.connecting import HomeOption, client_for
-from eva.cli.console import JsonOption, print_json, print_note
+from eva.cli.console import JsonOption, print_json, print_next, print_note
 
 if TYPE_CHECKING:
     from eva.inputs.job_file import JobFile
     from eva.master.client import Client
-    from eva.master.words import JobOut, Preview, Submission
+    from eva.master.words import JobOut, LogLine, Preview, Submission
 
 DETACHED_EXIT_CODE = 130
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -37,15 +38,16 @@ def submit(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Show where a job would go and what it would cost per hour, then submit it.
+    """Show where a job would go and at what price, then submit it.
 
-    Ctrl-C detaches; it never stops a job. Exit codes: 0 the job finished (or was submitted, with
-    --detach or --json), 1 it failed or was cancelled, 2 the file is wrong, 130 detached.
+    Its output is followed until it is over. Ctrl-C detaches; it never stops a job. Exit codes: 0
+    the job finished (or was submitted, with --detach or --json), 1 it failed or was cancelled, 2
+    the file is wrong, 130 detached.
     """
     from eva.inputs import job_file as reader
 
     text = reader.read_text(job_file)
-    source = "standard input" if job_file == "-" else job_file
+    source = reader.source_of(job_file)
     file = reader.parse(text, source)
     folder = Path.cwd() if job_file == "-" else Path(job_file).resolve().parent
     with client_for(home) as client:
@@ -59,7 +61,7 @@ def submit(
         again = " (again: this key was submitted before)" if submitted.repeated else ""
         typer.echo(f"Submitted {submitted.job}{again}.")
         if detach:
-            typer.echo(f"Next: eva status {submitted.job}, or eva logs -f {submitted.job}")
+            print_next(f"eva status {submitted.job}", f"eva logs -f {submitted.job}")
             return
         raise typer.Exit(follow(client, submitted.job))
 
@@ -75,10 +77,15 @@ def exec_(
         bool, typer.Option("--workdir", help="Give it a copy of the current folder.")
     ] = False,
     image: Annotated[str | None, typer.Option("--image", help="A container image.")] = None,
+    detach: DetachOption = False,
+    json: JsonOption = False,
 ) -> None:
-    """Run one command on the cluster, as a job of its own, and follow its output.
+    """Run one command as a job of its own, and follow its output.
 
     Example: eva exec --gpus 1 --cpus 4 -- python train.py --epochs 3
+
+    No shell sees the command: for pipes and variables give it one, as in -- sh -c 'a | b'. Exit
+    codes are those of `eva submit`; the command's own is in `eva status JOB`.
     """
     import json as text_of
 
@@ -102,9 +109,15 @@ def exec_(
     file = reader.parse(text, "eva exec")
     with client_for(home) as client:
         submission = _submission(client, file, text, "eva exec", Path.cwd(), None)
-        job = client.submit(submission).job
-        typer.echo(f"Submitted {job}.", err=True)
-        raise typer.Exit(follow(client, job))
+        submitted = client.submit(submission)
+        if json:
+            print_json(submitted.model_dump())
+            return
+        typer.echo(f"Submitted {submitted.job}.", err=True)
+        if detach:
+            print_next(f"eva status {submitted.job}", f"eva logs -f {submitted.job}")
+            return
+        raise typer.Exit(follow(client, submitted.job))
 
 
 def _submission(
@@ -194,8 +207,7 @@ def preview_lines(preview: Preview) -> list[str]:
 def follow(client: Client, job: str) -> int:
     """Print the job's output until it is over; the exit code that says how it went."""
     try:
-        for line in client.logs(job, follow=True):
-            typer.echo(line.text)
+        print_lines(client.logs(job, follow=True), several=(client.job(job).nodes or 1) > 1)
         ended = client.job(job)
     except KeyboardInterrupt:
         print_note(f"detached, {job} goes on: eva logs -f {job} to come back, eva cancel {job}")
@@ -204,11 +216,23 @@ def follow(client: Client, job: str) -> int:
     return 0 if ended.state == "finished" else 1
 
 
+def print_lines(lines: Iterable[LogLine], *, several: bool) -> None:
+    """Output as it was written; where several tasks write, each line says which."""
+    for line in lines:
+        typer.echo(f"[{line.task}] {line.text}" if several else line.text)
+
+
 def summary(job: JobOut) -> str:
+    """One line: how it is, or how it went."""
     from eva.model.units import format_duration
 
-    took = (
-        "" if job.ended_ms is None else f" after {format_duration(job.ended_ms - job.submitted_ms)}"
-    )
-    why = f": {job.reason}" if job.reason else ""
-    return f"{job.id} {job.state}{took}, {job.migrations} migrations{why}"
+    parts = [f"{job.id} is {job.state}"]
+    if job.ended_ms is not None:
+        parts = [f"{job.id} {job.state} after {format_duration(job.ended_ms - job.submitted_ms)}"]
+    if job.migrations:
+        parts.append(f"moved {job.migrations} times" if job.migrations > 1 else "moved once")
+    attempts = job.failures + (job.state != "failed")
+    if attempts > 1:
+        parts.append(f"attempt {attempts}")
+    why = "" if job.reason in {"", job.state} else f": {job.reason}"
+    return ", ".join(parts) + why

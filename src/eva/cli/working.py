@@ -9,7 +9,7 @@ HANDED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_opt
 
 
 def worker(context: typer.Context) -> None:
-    """Run the agent of one instance; clouds start it at boot (eva worker --help)."""
+    """Run the agent of one instance; clouds start it at boot."""
     from eva.worker.main import main
 
     raise typer.Exit(main(context.args))

@@ -8,7 +8,6 @@ everything that is wrong is listed at once, by line.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -16,6 +15,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from eva.inputs.files import STDIN, read_bytes
 from eva.inputs.guarded_yaml import Entries, Limits, Node, line_of, plain, read_yaml
 from eva.inputs.job_words import (
     Cpus,
@@ -252,23 +252,22 @@ class JobFile(_Strict):
 
 def load(path: str) -> JobFile:
     """The job in the file at `path`; `-` is standard input."""
-    return parse(read_text(path), "standard input" if path == "-" else path)
+    return parse(read_text(path), source_of(path))
 
 
 def read_text(path: str) -> str:
     """The file's text, with a clear word about what cannot be read."""
-    problems = Problems(path)
+    source = source_of(path)
+    raw = read_bytes(path, LIMITS.characters * 4 + 1, source)
     try:
-        if path == "-":
-            raw = sys.stdin.buffer.read(LIMITS.characters * 4 + 1)
-        else:
-            with Path(path).open("rb") as file:
-                raw = file.read(LIMITS.characters * 4 + 1)
         return raw.decode("utf-8-sig")
-    except OSError as error:
-        raise problems.fail(0, f"cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise problems.fail(0, f"is not UTF-8 text (byte {error.start})") from error
+        raise Problems(source).fail(0, f"is not UTF-8 text (byte {error.start})") from error
+
+
+def source_of(path: str) -> str:
+    """How problems name the file at `path`."""
+    return "standard input" if path == STDIN else path
 
 
 def parse(text: str, source: str) -> JobFile:

@@ -9,17 +9,16 @@ from __future__ import annotations
 import csv
 import io
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from eva.inputs.files import STDIN, read_bytes
 from eva.inputs.guarded_yaml import Entries, Items, Node, Scalar, read_yaml
 from eva.inputs.problems import Problems, did_you_mean
 
-STDIN = "-"
 _LARGEST_FILE = 512 * 1024 * 1024
 _YAML_START = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:---|%YAML|-\s|\[|\{|[A-Za-z_]+\s*:(?:\s|$))")
 
@@ -92,16 +91,7 @@ def read_text(path: str) -> tuple[str, Problems]:
 
 
 def _read_bytes(path: str, problems: Problems) -> bytes:
-    try:
-        if path == STDIN:
-            raw = sys.stdin.buffer.read(_LARGEST_FILE + 1)
-        else:
-            with Path(path).open("rb") as file:
-                raw = file.read(_LARGEST_FILE + 1)
-    except FileNotFoundError:
-        raise problems.fail(0, "no such file") from None
-    except OSError as error:
-        raise problems.fail(0, f"cannot be read: {error.strerror or error}") from None
+    raw = read_bytes(path, _LARGEST_FILE + 1, problems.source)
     if len(raw) > _LARGEST_FILE:
         raise problems.fail(0, f"is larger than {_LARGEST_FILE // 2**20} MiB; split it")
     return raw

@@ -180,7 +180,8 @@ async def _jobs(
     master: MasterOf, _user: User, *, ended: Annotated[bool, Query()] = False
 ) -> list[JobOut]:
     over = [views.ended_job(record) for record in master.state.records.values()] if ended else []
-    return over + [views.live_job(job) for job in master.state.jobs.values()]
+    live = master.state.jobs.values()
+    return over + [views.live_job(job, master.state.round) for job in live]
 
 
 async def _job(master: MasterOf, _user: User, job: str) -> JobOut:
@@ -198,16 +199,7 @@ async def _logs(
 ) -> StreamingResponse:
     """Lines of JSON, `{"task": ..., "text": ...}`; of one task where `job` names one."""
     state = master.state
-    owner, _, index = job.rpartition(".")
-    single = index.isdecimal() and JobId(owner) in {*state.jobs, *state.records}
-    name = JobId(owner if single else job)
-    _find(master, name)
-    live = state.jobs.get(name)
-    tasks = (
-        [TaskId(job)]
-        if single
-        else _task_names(master, name, None if live is None else len(live.tasks))
-    )
+    name, tasks = _writers(master, job)
 
     async def stream() -> AsyncIterator[str]:
         def over() -> bool:
@@ -219,10 +211,27 @@ async def _logs(
     return StreamingResponse(stream(), media_type="application/x-ndjson")
 
 
-def _task_names(master: Master, job: JobId, count: int | None) -> list[TaskId]:
+def _writers(master: Master, named: str) -> tuple[JobId, list[TaskId]]:
+    """The job of that name with all of its tasks, or a task's job with that task alone."""
+    owner, _, index = named.rpartition(".")
+    is_task = index.isdecimal() and JobId(owner) in {*master.state.jobs, *master.state.records}
+    job = JobId(owner if is_task else named)
+    _find(master, job)
+    tasks = _task_names(master, job)
+    if not is_task:
+        return job, tasks
+    if TaskId(named) not in tasks:
+        has = f"its tasks are {tasks[0]} to {tasks[-1]}" if tasks else "none of its tasks ran"
+        raise NoSuchThingError(f"there is no task {named!r} of {job}; {has}")
+    return job, [TaskId(named)]
+
+
+def _task_names(master: Master, job: JobId) -> list[TaskId]:
     """A job that is over left no list of its tasks, but their output."""
-    if count is None:
-        count = len({p.name.split(".log")[0].rpartition(".")[0] for p in master.logs.files(job)})
+    live = master.state.jobs.get(job)
+    if live is not None:
+        return [task.id for task in live.tasks]
+    count = len({p.name.split(".log")[0].rpartition(".")[0] for p in master.logs.files(job)})
     return [task_id(job, index) for index in range(count)]
 
 
@@ -230,12 +239,12 @@ def _find(master: Master, job: str) -> JobOut:
     state = master.state
     live = state.jobs.get(JobId(job))
     if live is not None:
-        return views.live_job(live)
+        return views.live_job(live, state.round)
     record: JobRecord | None = state.records.get(JobId(job))
     if record is None:
         hint = did_you_mean(job, known_jobs(master.memory))
-        raise NoSuchThingError(f"there is no job {job!r}{hint}; see: eva queue --all")
-    return views.ended_job(record)
+        raise NoSuchThingError(f"there is no job {job!r}{hint or '; see: eva queue --all'}")
+    return views.ended_job(record, len(_task_names(master, record.job)) or None)
 
 
 # The cluster
@@ -253,7 +262,8 @@ async def _explain(master: MasterOf, _user: User, subject: str) -> Explanation:
     if found is None:
         state = master.state
         hint = did_you_mean(subject, (*known_jobs(master.memory), *state.tasks, *state.instances))
-        raise NoSuchThingError(f"there is no job, task or live instance {subject!r}{hint}")
+        see = hint or "; see: eva queue --all, eva instances"
+        raise NoSuchThingError(f"there is no job, task or live instance {subject!r}{see}")
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,12 @@ class Connection:
             return cls(raw["url"], raw["token"], raw.get("certificate"))
         except FileNotFoundError:
             raise NotRunningError(f"no cluster was started in {home}: run `eva up`") from None
-        except (OSError, ValueError, KeyError) as error:
+        except NotADirectoryError:
+            raise OperatorError(
+                f"{home} is no folder, so no cluster can be kept there: choose another with --home "
+                "or EVA_HOME"
+            ) from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise OperatorError(f"{path} cannot be read ({error}): run `eva up` again") from error
 
     def write(self, home: Path) -> None:
@@ -79,12 +85,11 @@ class Connection:
 class Client:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        verify: Any = connection.certificate or True
         self._http = httpx.Client(
             base_url=connection.url + API,
-            headers={"Authorization": f"Bearer {connection.token}"},
+            headers=_authorization(connection.token),
             timeout=_TIMEOUT_S,
-            verify=verify,
+            verify=_verification(connection.certificate),
             trust_env=False,
         )
 
@@ -177,6 +182,30 @@ class Client:
             f"no master answers at {self._connection.url} ({error}): run `eva up`, or point "
             "EVA_HOME or EVA_URL at the cluster that you mean"
         )
+
+
+def _verification(certificate: str | None) -> ssl.SSLContext | bool:
+    """Whom to believe: what the machine trusts, or one certificate and nobody else."""
+    if certificate is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=certificate)
+    except OSError as error:
+        raise OperatorError(
+            f"the certificate {certificate} cannot be used ({error.strerror or error}): "
+            "EVA_CERTIFICATE names the PEM file that the master is known by"
+        ) from error
+
+
+def _authorization(token: str) -> dict[str, str]:
+    if not token:
+        return {}  # the master says what is missing
+    if not (token.isascii() and token.isprintable()):
+        raise InputError.single(
+            "EVA_TOKEN",
+            "holds characters that no token has; copy it again, as `eva token make` printed it",
+        )
+    return {"Authorization": f"Bearer {token}"}
 
 
 _EXIT_CODES = {400: 2, 401: 1, 404: 2, 409: 2, 422: 2}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from eva.control.state import Job, State
+from eva.control.state import Job, JobRecord, State
 from eva.master import views
+from eva.master import waiting as waits
 from eva.master.history import Adopted, History
 from eva.master.words import Explanation, Preview, PreviewInstance, ReasonOut, ShareOut
 from eva.model.ids import JobId, TaskId, task_id
@@ -33,11 +34,12 @@ def explain(
         if _concerns(view.id, view.tasks, subject, tasks)
     ]
     reasons = [_reason(reason) for reason in explainer.reasons(present)]
-    decision = _last_about(history.decisions, subject, tasks)
-    waiting = [] if job is None else _waiting(job)
+    record = state.records.get(JobId(subject))
+    decision = None if record else _last_about(history.decisions, subject, tasks)
+    waiting = [] if job is None else _waiting(job, state.round)
     return Explanation(
         subject=subject,
-        text=_text(reasons, waiting, decision),
+        text="\n".join(_epitaph(record) + _text(reasons, waiting, decision)),
         instances=reasons,
         decision=None if decision is None else views.decision(decision),
         waiting=waiting,
@@ -144,11 +146,20 @@ def _last_about(
     return newest
 
 
-def _waiting(job: Job) -> list[str]:
-    return [f"{task.id}: {task.reason}" for task in job.tasks if task.reason]
+def _waiting(job: Job, current_round: int) -> list[str]:
+    reasons = ((task.id, waits.why(task, current_round)) for task in job.tasks)
+    return [f"{task}: {reason}" for task, reason in reasons if reason]
 
 
-def _text(reasons: list[ReasonOut], waiting: list[str], decision: Adopted | None) -> str:
+def _epitaph(record: JobRecord | None) -> list[str]:
+    """Of a job that is over nothing is left to take apart."""
+    if record is None:
+        return []
+    why = "" if record.reason in {"", record.state.value} else f": {record.reason}"
+    return [f"{record.job} is over, it is {record.state.value}{why}"]
+
+
+def _text(reasons: list[ReasonOut], waiting: list[str], decision: Adopted | None) -> list[str]:
     lines = []
     for each in reasons:
         verdict = "worth" if each.worth_micros >= each.hourly_micros else "not worth"
@@ -163,19 +174,12 @@ def _text(reasons: list[ReasonOut], waiting: list[str], decision: Adopted | None
             f"worth {format_usd(share.worth_micros)}/h each"
             for share in each.shares
         ]
-    lines += [f"waiting: {reason}" for reason in waiting]
+    lines += waiting
     if decision is not None:
         before, after = decision.hourly_micros_before, decision.plan.hourly_micros
         lines.append(
             f"round {decision.round} took all instances together from {format_usd(before, 4)}/h to "
             f"{format_usd(after, 4)}/h"
         )
-        lines.append(f"chosen was {views.decision_text(decision.plan.decision)}")
-        rejected = [
-            candidate.name
-            for candidate in decision.plan.decision.candidates
-            if candidate.name != decision.plan.decision.chosen
-        ]
-        if rejected:
-            lines.append(f"rejected: {', '.join(rejected)}, which by that sum is worth no more")
-    return "\n".join(lines) or "nothing is planned for it yet: wait for the next round"
+        lines.append(f"chosen: {views.decision_text(decision.plan.decision)}")
+    return lines

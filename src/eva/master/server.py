@@ -25,6 +25,7 @@ from eva.master.api import make_api
 from eva.master.client import Connection
 from eva.master.clock import SteadyClock, wall_ms
 from eva.master.clouds import master_settings, surroundings
+from eva.master.home import make_home
 from eva.master.listening import listen
 from eva.master.options import ServeOptions
 from eva.master.service import Master, Surroundings, take_lease
@@ -50,7 +51,7 @@ async def serve(options: ServeOptions, surround: Surround | None = None) -> None
     options.check()
     _allow_many_connections()
     home = options.home
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_home(home)
     with contextlib.closing(listen(options.host, options.port)) as listening:
         journal = await asyncio.to_thread(open_journal, options.store, home)
         try:

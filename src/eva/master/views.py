@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from eva.control.ledger import Account
 from eva.control.state import Instance, Job, JobRecord, State, Task
+from eva.master import waiting
 from eva.master.history import Adopted, Happening
 from eva.master.words import (
     CandidateOut,
@@ -14,12 +15,13 @@ from eva.master.words import (
     TaskOut,
 )
 from eva.model.plan import Candidate, Decision
-from eva.model.units import format_usd
+from eva.model.units import MS_PER_HOUR, format_duration, format_usd
 
 
-def live_job(job: Job) -> JobOut:
+def live_job(job: Job, current_round: int) -> JobOut:
     first = job.tasks[0].spec
     demand = first.demand.default
+    tasks = [_task(task, current_round) for task in job.tasks]
     return JobOut(
         id=job.id,
         name=job.spec.name,
@@ -29,16 +31,16 @@ def live_job(job: Job) -> JobOut:
         ended_ms=None,
         failures=job.failures,
         migrations=job.migrations,
-        reason=job.reason or next((task.reason for task in job.tasks if task.reason), ""),
+        reason=job.reason or next((task.reason for task in tasks if task.reason), ""),
         workload=first.workload,
         demand=None if demand is None else str(demand),
         nodes=len(job.tasks),
         priority=job.spec.priority,
-        tasks=[_task(task) for task in job.tasks],
+        tasks=tasks,
     )
 
 
-def ended_job(record: JobRecord) -> JobOut:
+def ended_job(record: JobRecord, nodes: int | None = None) -> JobOut:
     return JobOut(
         id=record.job,
         name=record.name,
@@ -49,10 +51,11 @@ def ended_job(record: JobRecord) -> JobOut:
         failures=record.failures,
         migrations=record.migrations,
         reason=record.reason,
+        nodes=nodes,
     )
 
 
-def _task(task: Task) -> TaskOut:
+def _task(task: Task, current_round: int) -> TaskOut:
     return TaskOut(
         id=task.id,
         state=task.state.value,
@@ -60,7 +63,7 @@ def _task(task: Task) -> TaskOut:
         instance=None if task.instance is None else task.instance.id,
         bound_for=None if task.home is None else task.home.id,
         iterations_per_s=task.iterations_per_s,
-        reason=task.reason,
+        reason=waiting.why(task, current_round),
     )
 
 
@@ -152,21 +155,19 @@ def decision_text(made: Decision) -> str:
     for candidate in made.candidates:
         key = (candidate.saving_micros, candidate.migration_micros)
         alike.setdefault(key, []).append(candidate.name)
-    sums = {
-        ", ".join(names): _sum_text(saving, migration, hours)
-        for (saving, migration), names in alike.items()
-    }
-    if len(sums) > 1:
-        return f"{made.chosen}, of {'; '.join(f'{who}: {what}' for who, what in sums.items())}"
-    (what,) = sums.values()
-    others = [each.name for each in made.candidates if each.name != made.chosen]
-    same = f" ({', '.join(others)} would be the same)" if others else ""
-    return f"{made.chosen}: {what}{same}"
+    alike = dict(sorted(alike.items(), key=lambda item: made.chosen not in item[1]))
+    sums = [f"{' = '.join(names)}: {_sum_text(*key, hours)}" for key, names in alike.items()]
+    if len(sums) == 1:
+        others = "all come to the same" if len(made.candidates) > 1 else "there was no other plan"
+        return f"{sums[0]}; rejected: nothing, {others}"
+    return f"{sums[0]}; rejected: {'; '.join(sums[1:])}"
 
 
 def _sum_text(saving_micros: int, migration_micros: int, hours: float | None) -> str:
+    """`S` is told against every task on an instance of its own, which is what it is measured by."""
     saves, costs = format_usd(saving_micros, 4), format_usd(migration_micros, 4)
     if hours is None:
-        return f"{saves}/h saved for good, {costs} migration once"
+        return f"{saves}/h below each task on its own, for good, less {costs} to get there"
     net = format_usd(round(saving_micros * hours) - migration_micros, 4)
-    return f"{saves}/h saved x {hours:.4f} h - {costs} migration = {net}"
+    lasts = format_duration(round(hours * MS_PER_HOUR))
+    return f"{saves}/h below each task on its own, for {lasts}, less {costs} to get there = {net}"

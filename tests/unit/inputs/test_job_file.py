@@ -143,7 +143,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"run: \xe9")
     with pytest.raises(InputError, match="not UTF-8"):
         job_file.load(str(tmp_path / "latin.yaml"))
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is a folder; name the file in it"):
         job_file.load(str(tmp_path))
 
 

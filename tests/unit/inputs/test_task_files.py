@@ -226,5 +226,5 @@ def test_yaml_that_is_no_task_file(tmp_path: Path, text: str, complaint: str) ->
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         task_files.load(str(tmp_path / "absent.csv"))
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is a folder"):
         task_files.load(str(tmp_path))

@@ -19,20 +19,25 @@ def test_candidates_that_come_to_the_same_are_told_once() -> None:
         candidate("full by sets", 3_000_000, 500_000),
     )
     assert decision_text(Decision("full", candidates, 0.5)) == (
-        "full, of partial: $1.0000/h saved x 0.5000 h - $0.0000 migration = $0.5000; "
-        "full, full by sets: $3.0000/h saved x 0.5000 h - $0.5000 migration = $1.0000"
+        "full = full by sets: $3.0000/h below each task on its own, for 30m00s, less $0.5000 to "
+        "get there = $1.0000; rejected: partial: $1.0000/h below each task on its own, for 30m00s, "
+        "less $0.0000 to get there = $0.5000"
     )
 
 
 def test_an_infinite_horizon() -> None:
     told = decision_text(Decision("full", (candidate("full", 3_000_000, 500_000),), math.inf))
-    assert told == "full: $3.0000/h saved for good, $0.5000 migration once"
+    assert told == (
+        "full: $3.0000/h below each task on its own, for good, less $0.5000 to get there; "
+        "rejected: nothing, there was no other plan"
+    )
 
 
 def test_where_all_come_to_the_same_there_was_no_choice() -> None:
     candidates = (candidate("partial", 1_000_000, 0), candidate("full", 1_000_000, 0))
     assert decision_text(Decision("partial", candidates, 1.0)) == (
-        "partial: $1.0000/h saved x 1.0000 h - $0.0000 migration = $1.0000 (full would be the same)"
+        "partial = full: $1.0000/h below each task on its own, for 1h00m, less $0.0000 to get "
+        "there = $1.0000; rejected: nothing, all come to the same"
     )
 
 
