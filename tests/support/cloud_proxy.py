@@ -279,6 +279,7 @@ class CloudProxy:
 class _Handler(BaseHTTPRequestHandler):
     cloud: CloudProxy
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one packet for an answer: a second waits 40 ms for the first to be acknowledged
 
     def _pass_on(self) -> None:
         self.cloud.pass_on(self, self.rfile.read(int(self.headers.get("Content-Length", 0))))

@@ -9,6 +9,7 @@ import typer
 
 from eva import __version__
 from eva.cli import (
+    aws,
     catalog,
     cluster,
     demo,
@@ -55,6 +56,7 @@ app.command("explain")(cluster.explain)
 app.command("top")(cluster.top)
 app.command("doctor")(doctoring.doctor)
 app.add_typer(cluster.tokens, name="token")
+app.add_typer(aws.app, name="aws")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(experiment.app, name="experiment")
 app.add_typer(trace.app, name="trace")

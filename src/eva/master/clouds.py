@@ -6,7 +6,7 @@ which storage all of them see, and how long the world may take before it is take
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -90,7 +90,9 @@ def _aws(options: ServeOptions, journal: Journal, authority: Authority) -> Surro
         journal=authority.cluster,
         new_cluster=journal.head() == 0,
     )
-    around = _assembled(options, journal, authority, cloud, options.storage or config.storage)
+    around = _assembled(
+        options, journal, authority, cloud, options.storage or config.storage, config.worker_ports
+    )
     listed = catalogs.load(options.filled.catalog)
     prices = open_price_list(config.settings, folder, listed, wall_ms)
     return replace(around, priced=Priced(prices, partial(offered, options)))
@@ -112,7 +114,12 @@ def _aws_times(settings: MasterSettings) -> MasterSettings:
 
 
 def _assembled(
-    options: ServeOptions, journal: Journal, authority: Authority, cloud: Cloud, storage: str
+    options: ServeOptions,
+    journal: Journal,
+    authority: Authority,
+    cloud: Cloud,
+    storage: str,
+    ports: Sequence[int] = (),
 ) -> Surroundings:
     opened = open_storage(storage)
     opened.check()
@@ -120,7 +127,7 @@ def _assembled(
         catalog=catalog_of(options),
         journal=journal,
         cloud=cloud,
-        workers=_workers(options, authority, storage),
+        workers=_workers(options, authority, storage, ports),
         storage=opened,
         home=options.home.resolve(),
     )
@@ -135,9 +142,12 @@ def offered(options: ServeOptions, prices: Catalog) -> Catalog:
     return with_delays_scaled(prices, options.filled.delay_scale)
 
 
-def _workers(options: ServeOptions, authority: Authority, storage: str) -> GrpcWorkers:
+def _workers(
+    options: ServeOptions, authority: Authority, storage: str, ports: Sequence[int]
+) -> GrpcWorkers:
+    """At these `ports`, or at any that are free."""
     filled = options.filled
-    port, join_port = worker_ports(options.home.resolve(), filled.workers_host)
+    port, join_port = ports or worker_ports(options.home.resolve(), filled.workers_host)
     where = Listening(
         filled.workers_host,
         port,

@@ -40,8 +40,9 @@ _HEADER = """\
 class AwsConfig:
     """`settings` is what renting needs. The rest is the account's.
 
-    The master's group and profile are for a master that runs on EC2 itself. `image_parameter` is
-    where the image was looked up; empty if somebody named it.
+    The master's group and profile are for a master that runs on EC2 itself. `worker_ports` are the
+    two ports of the master that its group opens to workers; without any, the master takes what is
+    free. `image_parameter` is where the image was looked up; empty if somebody named it.
     """
 
     settings: AwsSettings
@@ -50,6 +51,7 @@ class AwsConfig:
     master_security_group: str = ""
     master_instance_profile: str = ""
     image_parameter: str = ""
+    worker_ports: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not _BUCKET.fullmatch(self.bucket):
@@ -57,6 +59,11 @@ class AwsConfig:
                 "aws.bucket",
                 f"{self.bucket!r} is no name of a bucket: use 3 to 63 small letters, digits, dots "
                 "and hyphens",
+            )
+        ports = self.worker_ports
+        if ports and (len(set(ports)) != 2 or not all(0 < port < 65_536 for port in ports)):
+            raise InputError.single(
+                "aws.worker_ports", f"{list(ports)} are not two different ports: write [7333, 7334]"
             )
 
     @property
@@ -138,6 +145,12 @@ def _texts(node: Node) -> tuple[str, ...]:
     return tuple(map(_text, node.nodes))
 
 
+def _whole_numbers(node: Node) -> tuple[int, ...]:
+    if not isinstance(node, Items):
+        raise _UnfitError("must be a list")
+    return tuple(map(_whole, node.nodes))
+
+
 def _text_map(node: Node) -> dict[str, str]:
     if not isinstance(node, Entries):
         raise _UnfitError("must be a mapping")
@@ -173,6 +186,7 @@ _READERS: Mapping[object, Callable[[Node], object]] = {
     str: _text,
     str | None: _optional_text,
     tuple[str, ...]: _texts,
+    tuple[int, ...]: _whole_numbers,
     Mapping[str, str]: _text_map,
     bool: _flag,
     int: _whole,

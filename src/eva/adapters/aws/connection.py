@@ -28,27 +28,36 @@ def steady_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
-def boto_client(
-    service: str, region: str, endpoint: str | None = None, read_s: float = _READ_S
-) -> Any:
-    """A client of boto3, with credentials from where boto3 takes them."""
+def boto_session() -> Any:
+    """boto3 as its own files and the environment set it up; slow to load, so only when needed."""
     try:
         boto3 = importlib.import_module("boto3")
     except ImportError as error:
         raise OperatorError(
             "renting from AWS needs boto3: pip install 'eva-scheduler[aws]'"
         ) from error
+    try:
+        return boto3.session.Session()
+    except raised_by_boto() as error:
+        raise judged(error).typed("reading the settings of AWS") from error
+
+
+def boto_client(
+    service: str, region: str, endpoint: str | None = None, read_s: float = _READ_S
+) -> Any:
+    """A client of boto3, with credentials from where boto3 takes them."""
+    session = boto_session()
     config = importlib.import_module("botocore.config").Config(
         retries={"total_max_attempts": 1},
         connect_timeout=_CONNECT_S,
         read_timeout=read_s,
         max_pool_connections=_THREADS,
         user_agent_extra="eva-scheduler",
+        # Emulators know no host names of buckets.
+        s3={"addressing_style": "path" if endpoint else "auto"},
     )
     try:
-        return boto3.session.Session().client(
-            service, region_name=region, endpoint_url=endpoint, config=config
-        )
+        return session.client(service, region_name=region, endpoint_url=endpoint, config=config)
     except raised_by_boto() as error:
         raise judged(error).typed(f"connecting to {service} in {region}") from error
 

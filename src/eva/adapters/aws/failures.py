@@ -59,7 +59,9 @@ _NO_SUCH_TYPE = Meaning(
 _THROTTLED = Meaning(Verdict.SLOWER, CloudThrottledError, "ask again more slowly")
 _UNKNOWN = Meaning(Verdict.UNKNOWN, CloudUnreachableError, "ask again, and check the endpoint")
 _PERMISSION = Meaning(
-    Verdict.NEVER, CloudUnauthorisedError, "allow the call (docs/aws.md lists which are needed)"
+    Verdict.NEVER,
+    CloudUnauthorisedError,
+    "allow the call (`eva aws policies` prints all that are needed, docs/aws.md says what for)",
 )
 _CREDENTIALS = Meaning(
     Verdict.NEVER, CloudUnauthorisedError, "check the credentials, and the machine's clock"

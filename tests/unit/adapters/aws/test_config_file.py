@@ -40,6 +40,7 @@ FULL = AwsConfig(
     master_security_group="sg-2",
     master_instance_profile="no",  # false to older YAML
     image_parameter="/aws/service/x",
+    worker_ports=(7333, 7334),
 )
 
 
@@ -78,6 +79,14 @@ def test_what_is_at_its_default_is_not_written() -> None:
         "- us-east-1a",
         "bucket: eva-demo-123456789012",
     ]
+
+
+def test_the_masters_ports_are_two() -> None:
+    text = text_of(SMALL) + "worker_ports: "
+    assert parse(text + "[7333, 7334]\n", "aws.yaml").worker_ports == (7333, 7334)
+    for wrong in ("[7333]", "[7333, 7333]", "[7333, 70000]"):
+        assert "not two different ports" in complaints(f"{text}{wrong}\n")[0]
+    assert "must be a whole number" in complaints(f"{text}[a, b]\n")[0]
 
 
 def test_scripts_are_written_as_they_read() -> None:
