@@ -88,7 +88,9 @@ def test_up_comes_back_after_its_own_token_is_gone(cluster: LiveCluster) -> None
     assert "The cluster is up" in run(home, *up)
     cluster.until_over([job])
     assert cluster.steps(job) == list(range(1, 101))
-    cluster.process = None  # ended and followed by others
+    assert cluster.process is not None
+    cluster.process.wait()  # ended, and followed by others that are not ours to wait for
+    cluster.process = None
 
 
 def test_names_of_tasks_and_jobs_that_are_none(shared_cluster: LiveCluster) -> None:
