@@ -20,16 +20,17 @@ import numpy as np
 import numpy.typing as npt
 
 from eva.model.catalog import Catalog, InstanceType
-from eva.model.colocation import Neighbours, ThroughputTable, neighbours
+from eva.model.colocation import ThroughputTable
 from eva.model.ids import Workload
 from eva.model.resources import Resources
 from eva.scheduling.task_classes import TaskClass
-from eva.scheduling.valuation import QUANTA_PER_MICRO, Valuation
+from eva.scheduling.valuation import QUANTA_PER_MICRO, Valuation, crowd_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Members = tuple[tuple[int, int], ...]  # (position of the class, how many), in class order
 
+_TINY = np.finfo(np.float64).tiny
 CANNOT_RUN = np.iinfo(np.int64).max  # demand of a class on a family that it does not run on
 
 
@@ -210,9 +211,11 @@ def alignment(demands: Sequence[Ints], room: Resources) -> Ints:
     Shares of what is left are compared, so that no resource is used up while another lies idle.
     Steps are coarse enough that the last bits of a float cannot decide.
     """
-    shares = np.array([amounts / max(1, left) for amounts, left in zip(demands, room, strict=True)])
-    length = np.sqrt((shares * shares).sum(axis=0))
-    cosine = shares.sum(axis=0) / np.maximum(length, np.finfo(np.float64).tiny)
+    gpus, cpus, memory = (
+        amounts / max(1, left) for amounts, left in zip(demands, room, strict=True)
+    )
+    length = np.sqrt(gpus * gpus + cpus * cpus + memory * memory)
+    cosine = (gpus + cpus + memory) / np.maximum(length, _TINY)
     steps: Ints = np.rint(cosine * (1 << 20)).astype(np.int64)
     return steps
 
@@ -229,7 +232,7 @@ class _Filling:
         self.value = 0
         self._slowdown = np.ones(len(packer.names))  # of a newcomer, by workload
         self._speed: dict[int, float] = {}  # of the members, by class
-        self._crowd: Neighbours = ()
+        self._unshaken = 0.0  # what the members are worth at a standstill: whole micro-dollars
         for choice, count in present:
             for _ in range(count):
                 self._admit(choice)
@@ -239,12 +242,11 @@ class _Filling:
     def best(self, candidates: Ints) -> tuple[int, int]:
         """The candidate that gives the set its greatest worth, and that worth in quanta."""
         family, packer = self.family, self._packer
-        workload = packer.workload[candidates]
-        worth = family.alone[candidates]
-        if self.counts:
-            kept, fixed = self._kept_by_newcomer()
-            stake = family.stake[candidates]
-            worth = worth - stake + stake * self._slowdown[workload] + kept[workload] + fixed
+        worth = family.alone[candidates] + self._unshaken
+        if self.counts and packer.valuation.interference:
+            workload, stake = packer.workload[candidates], family.stake[candidates]
+            kept = self._kept_by_newcomer()
+            worth += kept[workload] - stake * (1.0 - self._slowdown)[workload]
         values = np.rint(worth * QUANTA_PER_MICRO)
         if self.counts and packer.valuation.interference:
             self._correct_recorded(candidates, values)
@@ -276,27 +278,25 @@ class _Filling:
             self._speed[choice] = float(self._slowdown[new])
         self._slowdown *= pairs[:, new]
         self.counts[choice] = self.counts.get(choice, 0) + 1
+        self._unshaken += float(family.alone[choice] - family.stake[choice])
         self.room = self.room.minus(family.demand(choice))
-        self._crowd = neighbours((*self._crowd, packer.classes[choice].spec.workload))
 
-    def _kept_by_newcomer(self) -> tuple[Floats, float]:
-        """Worth of the members as a function of the newcomer's workload, and its constant part."""
+    def _kept_by_newcomer(self) -> Floats:
+        """What the members keep of what is at stake, as a function of the newcomer's workload."""
         packer, family = self._packer, self.family
         rows = [packer.workload[member] for member in self.counts]
         at_stake = [
             count * family.stake[member] * self._speed[member]
             for member, count in self.counts.items()
         ]
-        fixed = sum(
-            count * (family.alone[member] - family.stake[member])
-            for member, count in self.counts.items()
-        )
-        return np.array(at_stake) @ packer.pairs[rows], float(fixed)
+        kept: Floats = np.array(at_stake) @ packer.pairs[rows]
+        return kept
 
     def _correct_recorded(self, candidates: Ints, values: Floats) -> None:
         """Where the very set has been observed, its record replaces the pairwise estimate."""
         packer = self._packer
-        for workload in packer.table.extensions(self._crowd):
+        crowd = crowd_of([(packer.classes[member], n) for member, n in self.counts.items()])
+        for workload in packer.table.extensions(crowd):
             for position in np.flatnonzero(packer.runs(workload)[candidates]):
                 counts = dict(self.counts)
                 choice = int(candidates[position])
