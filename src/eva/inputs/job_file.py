@@ -21,6 +21,7 @@ from eva.inputs.job_words import (
     Cpus,
     Duration,
     Gpus,
+    Image,
     InnerPath,
     Memory,
     Name,
@@ -182,9 +183,7 @@ class JobFile(_Strict):
     run: Program = Field(
         description="What to run: a shell script, or a list of words that no shell sees."
     )
-    image: str | None = Field(
-        default=None, min_length=1, max_length=255, description="A container image to run in."
-    )
+    image: Image | None = Field(default=None, description="A container image to run in.")
     dockerfile: InnerPath | None = Field(
         default=None,
         description="A Dockerfile inside `workdir`, built once per cluster. Instead of `image`.",

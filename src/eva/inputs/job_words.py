@@ -31,6 +31,13 @@ _MIB_OF = {"M": 1, "G": MIB_PER_GB, "T": MIB_PER_GB * MIB_PER_GB}
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _LONGEST_REGEX = 500
+# [HOST[:PORT]/]NAME[/NAME...][:TAG][@DIGEST], as registries spell it.
+_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?"
+_PART = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
+_TAG = r":[A-Za-z0-9_][A-Za-z0-9._-]{0,127}"
+_DIGEST = r"@[A-Za-z][A-Za-z0-9+._-]*:[0-9a-fA-F]{32,}"
+_IMAGE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?:{_TAG})?(?:{_DIGEST})?")
+_LONGEST_IMAGE = 255
 SIGNALS = ("TERM", "INT", "HUP", "USR1", "USR2")
 RESERVED_PREFIX = "EVA_"
 
@@ -97,6 +104,16 @@ def job_name(value: object) -> str:
         raise ValueError(
             f"{text!r} cannot be a name: use up to 63 letters, digits, dots, dashes and "
             "underscores, beginning and ending with a letter or digit"
+        )
+    return text
+
+
+def image_reference(value: object) -> str:
+    text = _as_text(value, "an image such as python:3.11")
+    if len(text) > _LONGEST_IMAGE or not _IMAGE.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is not an image reference; write one such as python:3.11 or "
+            "registry.example.com/team/train:2"
         )
     return text
 
@@ -210,6 +227,7 @@ Rate = Annotated[float, *_kind_of(rate, {"type": "number", "exclusiveMinimum": 0
 Name = Annotated[
     str, *_kind_of(job_name, {"type": "string", "pattern": f"^{_NAME.pattern}$", "maxLength": 63})
 ]
+Image = Annotated[str, *_kind_of(image_reference, {"type": "string", "maxLength": _LONGEST_IMAGE})]
 InnerPath = Annotated[
     str, *_kind_of(inner_path, {"type": "string", "format": "path inside the job's folder"})
 ]

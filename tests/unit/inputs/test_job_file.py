@@ -60,6 +60,21 @@ def test_everything_at_once() -> None:
     assert (job.max_duration, job.progress.window) == (7_200_000, 300_000)
 
 
+@pytest.mark.parametrize(
+    "image",
+    [
+        "busybox",
+        "python:3.11-slim",
+        "nvcr.io/nvidia/pytorch:24.05-py3",
+        "localhost:5000/team/my__train:v1_2",
+        f"registry.example.com:443/a/b@sha256:{'0f' * 32}",
+        f"pytorch/pytorch:2.4@sha256:{'0f' * 32}",
+    ],
+)
+def test_images_are_named_as_registries_spell_them(image: str) -> None:
+    assert parse(f"run: x\nimage: {image}", "job.yaml").image == image
+
+
 def test_the_least_there_can_be() -> None:
     job = parse("run: [python, train.py, 7]", "my job.yaml")
     assert job.name == "my-job"
@@ -101,6 +116,10 @@ def test_every_problem_is_told_by_line_with_a_hint() -> None:
         ("run: []", "is an empty list"),
         ("run: x\nrun: y", "is here twice"),
         ("run: x\nimage: a\ndockerfile: b\nworkdir: .", "both image and dockerfile"),
+        ("run: x\nimage: a b", "is not an image reference"),
+        ("run: x\nimage: -v/:/host", "is not an image reference"),
+        ("run: x\nimage: Python:3.11", "is not an image reference"),
+        (f"run: x\nimage: {'a' * 256}", "is not an image reference"),
         ("run: x\ndockerfile: Dockerfile", "no workdir"),
         ("run: x\nresources: {cpus: 0, memory: 0}", "asks for nothing"),
         ("run: x\nresources: 4", "must be a mapping"),
