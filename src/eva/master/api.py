@@ -1,7 +1,6 @@
 """The HTTP API, `/api/v1`: parse, ask the master, put into words.
 
-Everything but health is behind a token. Errors are one JSON shape, with a status by what the
-reader can do about them.
+Everything but health and the page that describes it is behind a token.
 """
 
 from __future__ import annotations
@@ -13,18 +12,20 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Header, Query, Request
-from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from fastapi import Depends, FastAPI, Query, Request
+from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from eva import __version__
 from eva.adapters import workdir_archive
 from eva.control.state import JobRecord
 from eva.inputs.problems import did_you_mean
 from eva.master import explain, metrics, views
+from eva.master.api_faults import ClosingError, NoSuchThingError, answer_faults
+from eva.master.api_page import api_page
 from eva.master.logs import lines
 from eva.master.service import Master
-from eva.master.submission import KeyReusedError, known_jobs
-from eva.master.tokens import UnauthorisedError
+from eva.master.submission import known_jobs
 from eva.master.words import (
     API,
     Cluster,
@@ -40,60 +41,41 @@ from eva.master.words import (
     TokenOut,
     WorkdirStored,
 )
-from eva.model.errors import CapacityError, EvaError, InputError, TryAgainError
+from eva.model.errors import InputError
 from eva.model.ids import JobId, TaskId, task_id
-from eva.ports.journal import JournalFullError
 from eva.ports.storage import WorkdirDigest
 from eva.scheduling.valuation import Valuation
 
 MOST_WORKDIR_BYTES = 512 * 1024 * 1024
-_PREVIEW = JobId("this job")
-
-
-class NoSuchThingError(EvaError):
-    """No job, task or instance of this name."""
-
-    exit_code = 2
-
-
-class ClosingError(EvaError):
-    """The cluster is being shut down."""
-
-
-_STATUS: tuple[tuple[type[EvaError], int], ...] = (
-    (UnauthorisedError, 401),
-    (NoSuchThingError, 404),
-    (KeyReusedError, 409),
-    (ClosingError, 409),
-    (JournalFullError, 507),
-    (InputError, 400),
-    (TryAgainError, 503),
-    (CapacityError, 503),
+_ABOUT = (
+    "Everything but health wants the header `Authorization: Bearer TOKEN`. Times are milliseconds "
+    "since the epoch, money is micro-dollars. What goes wrong is answered with a Fault."
 )
+_PREVIEW = JobId("this job")
 
 
 def make_api(master: Master, on_shutdown: Callable[[bool], None]) -> FastAPI:
     """`on_shutdown(cancel_jobs)` is called when a user asks for the end of this master."""
-    app = FastAPI(title="Eva", version=__version__, docs_url=f"{API}/docs",
-                  openapi_url=f"{API}/openapi.json", redoc_url=None)  # fmt: skip
+    app = FastAPI(title="Eva", version=__version__, description=_ABOUT, docs_url=None,
+                  openapi_url=f"{API}/openapi.json", redoc_url=None,
+                  responses={"default": {"model": Fault, "description": "it did not work"}},
+                  )  # fmt: skip
     app.state.master = master
     app.state.on_shutdown = on_shutdown
-    app.add_exception_handler(EvaError, _answer_error)
-    for path, method, handler, model in _ROUTES:
-        app.add_api_route(f"{API}{path}", handler, methods=[method], response_model=model)
-    app.add_api_route("/metrics", _metrics, methods=["GET"], response_model=None)
+    answer_faults(app)
+    for path, method, handler, model, does in _ROUTES:
+        app.add_api_route(
+            f"{API}{path}", handler, methods=[method], response_model=model, description=does
+        )
+    app.add_api_route(
+        "/metrics", _metrics, methods=["GET"], response_model=None, description="For Prometheus."
+    )
+    app.add_api_route(f"{API}/docs", _page, methods=["GET"], include_in_schema=False)
     return app
 
 
-def _answer_error(_request: Request, error: Exception) -> JSONResponse:
-    status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
-    problems = error.problems if isinstance(error, InputError) else ()
-    fault = Fault(
-        kind=type(error).__name__,
-        message=str(error),
-        problems=[[problem.where, problem.message] for problem in problems],
-    )
-    return JSONResponse(fault.model_dump(), status_code=status)
+def _page(request: Request) -> HTMLResponse:
+    return HTMLResponse(api_page(request.app.openapi()))
 
 
 def _master(request: Request) -> Master:
@@ -101,12 +83,11 @@ def _master(request: Request) -> Master:
     return master
 
 
-def _user(request: Request, authorization: Annotated[str | None, Header()] = None) -> str:
-    token = None
-    if authorization is not None:
-        scheme, _, given = authorization.partition(" ")
-        token = given.strip() if scheme.lower() == "bearer" else None
-    return _master(request).tokens.owner(token)
+_Given = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]
+
+
+def _user(request: Request, given: _Given) -> str:
+    return _master(request).tokens.owner(None if given is None else given.credentials)
 
 
 MasterOf = Annotated[Master, Depends(_master)]
@@ -156,7 +137,6 @@ async def _preview(master: MasterOf, _user: User, submission: Submission) -> Pre
 
 
 async def _workdir(master: MasterOf, _user: User, request: Request) -> WorkdirStored:
-    """The body is a plain tar, as `eva submit` makes it."""
     with tempfile.TemporaryDirectory() as scratch:
         with tempfile.TemporaryFile(dir=scratch) as body:
             size = 0
@@ -197,7 +177,6 @@ async def _cancel(master: MasterOf, _user: User, job: str) -> JobOut:
 async def _logs(
     master: MasterOf, _user: User, job: str, *, follow: Annotated[bool, Query()] = False
 ) -> StreamingResponse:
-    """Lines of JSON, `{"task": ..., "text": ...}`; of one task where `job` names one."""
     state = master.state
     name, tasks = _writers(master, job)
 
@@ -270,7 +249,6 @@ async def _explain(master: MasterOf, _user: User, subject: str) -> Explanation:
 async def _decisions(
     master: MasterOf, _user: User, *, changes: Annotated[bool, Query()] = False
 ) -> list[DecisionOut]:
-    """The newest decisions, oldest first; `changes` leaves out those that changed nothing."""
     kept = master.history.decisions
     return [views.decision(each) for each in kept if each.changed_anything or not changes]
 
@@ -298,7 +276,6 @@ async def _revoke_token(master: MasterOf, _user: User, name: str) -> dict[str, s
 async def _shutdown(
     request: Request, master: MasterOf, _user: User, *, cancel: Annotated[bool, Query()] = False
 ) -> dict[str, Any]:
-    """With `cancel` all jobs are cancelled and all instances terminated before it is over."""
     master.closing = cancel
     request.app.state.on_shutdown(cancel)
     return {"closing": True, "live_jobs": len(master.state.jobs)}
@@ -308,22 +285,28 @@ async def _metrics(master: MasterOf, _user: User) -> PlainTextResponse:
     return PlainTextResponse(metrics.text(master), media_type=metrics.CONTENT_TYPE)
 
 
-_ROUTES: tuple[tuple[str, str, Callable[..., Any], Any], ...] = (
-    ("/health", "GET", _health, dict[str, Any]),
-    ("/cluster", "GET", _cluster, Cluster),
-    ("/jobs", "POST", _submit, Submitted),
-    ("/jobs", "GET", _jobs, list[JobOut]),
-    ("/preview", "POST", _preview, Preview),
-    ("/workdirs", "POST", _workdir, WorkdirStored),
-    ("/jobs/{job}", "GET", _job, JobOut),
-    ("/jobs/{job}/cancel", "POST", _cancel, JobOut),
-    ("/jobs/{job}/logs", "GET", _logs, None),
-    ("/instances", "GET", _instances, list[InstanceOut]),
-    ("/explain/{subject}", "GET", _explain, Explanation),
-    ("/decisions", "GET", _decisions, list[DecisionOut]),
-    ("/events", "GET", _events, list[EventOut]),
-    ("/tokens", "GET", _tokens, list[TokenOut]),
-    ("/tokens/{name}", "POST", _make_token, TokenOut),
-    ("/tokens/{name}", "DELETE", _revoke_token, dict[str, str]),
-    ("/shutdown", "POST", _shutdown, dict[str, Any]),
-)
+# Path, method, handler, the word that it answers with, and what it is for.
+_ROUTES: tuple[tuple[str, str, Callable[..., Any], Any, str], ...] = (
+    ("/health", "GET", _health, dict[str, Any], "Whether the master is there; wants no token."),
+    ("/cluster", "GET", _cluster, Cluster, "The cluster in numbers."),
+    ("/jobs", "POST", _submit, Submitted, "Accept a job. The answer means that it is on disk."),
+    ("/jobs", "GET", _jobs, list[JobOut], "The live jobs; with `ended` the others too."),
+    ("/preview", "POST", _preview, Preview, "Where a job would go now and what that would cost."),
+    ("/workdirs", "POST", _workdir, WorkdirStored, "Keep a working folder: a plain tar."),
+    ("/jobs/{job}", "GET", _job, JobOut, "One job, live or over."),
+    ("/jobs/{job}/cancel", "POST", _cancel, JobOut, "Stop a job for good."),
+    ("/jobs/{job}/logs", "GET", _logs, None,
+     'Lines of JSON, `{"task": ..., "text": ...}`; of one task where `job` names one.'),
+    ("/instances", "GET", _instances, list[InstanceOut],
+     "What is paid for; with `ended` also what was."),
+    ("/explain/{subject}", "GET", _explain, Explanation,
+     "Why a job is where it is, or an instance worth its price."),
+    ("/decisions", "GET", _decisions, list[DecisionOut],
+     "The newest decisions, oldest first; `changes` leaves out those that changed nothing."),
+    ("/events", "GET", _events, list[EventOut], "The newest events, from the number `after` on."),
+    ("/tokens", "GET", _tokens, list[TokenOut], "Tokens by name."),
+    ("/tokens/{name}", "POST", _make_token, TokenOut, "Make a token; it is shown this once."),
+    ("/tokens/{name}", "DELETE", _revoke_token, dict[str, str], "Make a token worthless."),
+    ("/shutdown", "POST", _shutdown, dict[str, Any],
+     "End the master; with `cancel` after all jobs are cancelled and all instances gone."),
+)  # fmt: skip
