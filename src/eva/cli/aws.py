@@ -14,6 +14,7 @@ from eva.cli.aws_options import (
     RegionOption,
     target_of,
 )
+from eva.cli.aws_policies import policies
 from eva.cli.connecting import HomeOption
 from eva.cli.console import JsonOption, print_json, print_note, stderr
 
@@ -163,6 +164,7 @@ def destroy(
 
 
 app.command("audit")(audit)
+app.command("policies")(policies)
 
 
 def _subnets(given: list[str]) -> dict[str, str]:
