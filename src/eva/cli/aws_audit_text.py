@@ -171,7 +171,7 @@ _SECTIONS: Mapping[Verdict, tuple[str, str]] = {
     Verdict.DOUBLE: ("their purpose got another instance", _MASTER_ENDS),
     Verdict.OTHER_JOURNAL: ("another journal's, of this cluster", _ANOTHERS),
     Verdict.UNTOLD: ("no journal here knows them", _NO_JOURNAL),
-    Verdict.LOOSE: ("their instance is gone", "Volumes are billed by their size."),
+    Verdict.LOOSE: ("no instance has them", "Volumes are billed by their size."),
 }
 
 
@@ -264,7 +264,7 @@ def _next(found: Audit) -> Iterator[str]:
     if any(each.verdict is Verdict.KNOWN for each in ours):
         if any(each.verdict.left_over for each in instances):
             yield "eva up --cloud aws    # its master ends instances that it does not know"
-        yield "eva down    # ends jobs and instances; then eva aws destroy removes the rest"
+        yield "eva down    # ends jobs and instances; then: eva aws destroy"
     elif any(each.verdict is not Verdict.ENDING for each in instances):
         yield "eva aws destroy --end-instances    # removes everything of the cluster"
     elif ours:

@@ -218,7 +218,7 @@ def test_loose_things_are_left_over(account: AccountBench, aws: Any) -> None:
     volume, interface = lose_volume(account), lose_interface(account)
     outcome = aws("audit", columns=80)
     assert outcome.code == 1
-    told = section(outcome.out, "LEFT OVER: their instance is gone")
+    told = section(outcome.out, "LEFT OVER: no instance has them")
     assert volume in told
     assert "100 GiB gp3" in told
     assert interface in told
