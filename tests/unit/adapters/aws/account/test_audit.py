@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import boto3
 import pytest
 
-from eva.adapters.aws.account.identity import Account
-from eva.adapters.aws.account.policies import Blanks, policy
-from eva.adapters.aws.account.target import Target
 from eva.adapters.aws.names import CLUSTER_TAG
 from eva.adapters.aws.prices import Market, PriceFile, Prices
 from tests.support.cloud_proxy import NAMESPACE, refusal
@@ -26,20 +21,14 @@ from tests.unit.adapters.aws.account.estate import (
     write_book,
     write_journal,
 )
-from tests.unit.adapters.aws.account.test_commands import started
-from tests.unit.cli.conftest import Eva, eva
+from tests.unit.adapters.aws.account.test_commands import aws
+from tests.unit.cli.conftest import eva
 
-__all__ = ["eva"]  # a fixture by being here
+__all__ = ["aws", "eva"]  # fixtures by being here
 
 ELSEWHERE = "eu-west-1"
 _NOTHING = ("Known to", "LEFT OVER", "Set up", "On their way")
 Words = tuple[str, ...]
-
-
-@pytest.fixture
-def aws(eva: Eva, account: AccountBench, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(Target, "api", lambda _target: account.api)
-    return started(eva, account)
 
 
 def verdicts(outcome: Any, *kinds: str) -> dict[str, str]:
@@ -333,7 +322,7 @@ def test_a_region_that_is_closed_is_told_and_nothing_is_promised(
     assert outcome.out.splitlines()[-1] == "Nothing is left over where it was looked."
 
 
-# Input, output, permissions
+# Input and output
 
 
 @pytest.mark.parametrize(
@@ -410,65 +399,3 @@ def test_json_says_all_of_it(account: AccountBench, aws: Any) -> None:
     assert each["remove"].endswith(f"--instance-ids {leaked}")
     kinds = {each["kind"] for each in found["found"]}
     assert kinds == {"instance", "volume", "security group", "role", "instance profile", "bucket"}
-
-
-def test_it_changes_nothing_and_administrators_may_do_all_of_it(
-    account: AccountBench, aws: Any, ec2_elsewhere: Any
-) -> None:
-    aws("init", "--yes")
-    write_journal(account.home, "i-1")
-    rent(account, "i-1")
-    there = account.everything()
-    allowed = _administrator()
-    with _calls(account) as calls:
-        aws("audit", "--all-clusters", "--all-regions")
-    assert account.everything() == there
-    assert {"ec2:DescribeRegions", "iam:ListRoleTags", "s3:GetBucketTagging"} <= calls
-    assert all(call.split(":")[1].startswith(("Describe", "List", "Get")) for call in calls)
-    assert sorted(call for call in calls if not _is_allowed(call, allowed)) == []
-    assert not _is_allowed("ec2:RunInstances", allowed), "the check can fail"
-
-
-_RENAMED = {"s3:ListBuckets": "s3:ListAllMyBuckets"}  # what a call is called in policies
-_FREE = "sts:GetCallerIdentity"  # needs no permission
-
-
-@contextmanager
-def _calls(account: AccountBench) -> Iterator[set[str]]:
-    """What the account's clients ask for, as actions of policies."""
-    found: set[str] = set()
-
-    def note(model: Any, **_: Any) -> None:
-        call = f"{model.service_model.service_name}:{model.name}"
-        found.add(_RENAMED.get(call, call))
-
-    events = [account.api.client(name).meta.events for name in ("ec2", "iam", "s3", "sts")]
-    for each in events:
-        each.register("before-call", note)
-    try:
-        yield found
-    finally:
-        for each in events:
-            each.unregister("before-call", note)
-
-
-def _administrator() -> list[dict[str, Any]]:
-    whose = Account(ACCOUNT, "aws", "arn:aws:iam::1:user/x")
-    blanks = Blanks(whose, REGION, "main", BUCKET, "vpc-1", "arn:aws:iam::1:role/eva/x")
-    statements: list[dict[str, Any]] = policy("administrator", blanks)["Statement"]
-    return statements
-
-
-def _is_allowed(call: str, statements: list[dict[str, Any]]) -> bool:
-    """In any region and for any cluster: where no condition stands in the way."""
-    named = [
-        statement
-        for statement in statements
-        if any(fnmatch.fnmatch(call, action) for action in _listed(statement["Action"]))
-        and "Condition" not in statement
-    ]
-    return call == _FREE or bool(named)
-
-
-def _listed(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else value
