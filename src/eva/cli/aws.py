@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eva.cli.connecting import HomeOption, home_folder
+from eva.cli.aws_audit import audit
+from eva.cli.aws_options import (
+    ClusterOption,
+    ConfigOption,
+    EndpointOption,
+    RegionOption,
+    target_of,
+)
+from eva.cli.aws_policies import policies
+from eva.cli.connecting import HomeOption
 from eva.cli.console import JsonOption, print_json, print_note, stderr
 
 if TYPE_CHECKING:
@@ -20,28 +28,6 @@ app = typer.Typer(
     help="Make an AWS account ready for a cluster, look through it, clear it again.",
     no_args_is_help=True,
 )
-
-RegionOption = Annotated[
-    str,
-    typer.Option("--region", metavar="NAME", help="Default: as before, else as boto3 is set up."),
-]
-ClusterOption = Annotated[
-    str,
-    typer.Option(
-        "--cluster",
-        metavar="NAME",
-        help="Marks what is ours; nobody else in the account may use it. Default: as before, else "
-        "main.",
-    ),
-]
-EndpointOption = Annotated[
-    str,
-    typer.Option("--endpoint-url", metavar="URL", help="Another address of AWS, for emulators."),
-]
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option("--aws-config", metavar="FILE", help="Default: aws.yaml in the home folder."),
-]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the plan and do nothing.")]
 _SIGNS = {"create": "+", "change": "~", "keep": "=", "remove": "-"}
@@ -119,7 +105,7 @@ def init(
         cluster, region, endpoint_url, image, bucket, instance_profile, master_instance_profile,
         _subnets(subnet or []), software=not no_software,
     )  # fmt: skip
-    target = _target(home, aws_config, wishes)
+    target = target_of(home, aws_config, wishes)
     api = target.api()
     planned = plan_init(api, target)
     _show(planned.plan, _headline(planned), json=json)
@@ -163,7 +149,7 @@ def destroy(
     from eva.adapters.aws.account.destroy import plan_destroy
     from eva.adapters.aws.account.target import Wishes
 
-    target = _target(home, aws_config, Wishes(cluster, region, endpoint_url))
+    target = target_of(home, aws_config, Wishes(cluster, region, endpoint_url))
     api = target.api()
     planned = plan_destroy(api, target, end_instances=end_instances)
     where = f"account {planned.account.id}, {target.region}, cluster {target.cluster}"
@@ -177,12 +163,8 @@ def destroy(
     _say_destroy(planned, done=True, json=json)
 
 
-def _target(home: str | None, path: Path | None, wishes: Any) -> Target:
-    from eva.adapters.aws.account.target import find_target
-    from eva.adapters.aws.config_file import FILE_NAME
-
-    folder = home_folder(home)
-    return find_target(folder, path or folder / FILE_NAME, wishes)
+app.command("audit")(audit)
+app.command("policies")(policies)
 
 
 def _subnets(given: list[str]) -> dict[str, str]:

@@ -26,6 +26,7 @@ from eva.master.client import Connection
 from eva.master.clock import SteadyClock, wall_ms
 from eva.master.clouds import master_settings, surroundings
 from eva.master.home import make_home
+from eva.master.intents import CLUSTER_FACT
 from eva.master.listening import listen
 from eva.master.options import ServeOptions
 from eva.master.service import Master, Surroundings, take_lease
@@ -34,7 +35,6 @@ from eva.ports.cloud import Cloud
 from eva.ports.journal import Fact, Journal, Lease
 
 PID_FILE = "master.pid"
-_CLUSTER_FACT = "cluster"
 _LOCAL_TOKEN = "local"  # noqa: S105  the name of a token, not one
 _OPEN_FILES = 65_536
 
@@ -100,10 +100,10 @@ def _allow_many_connections() -> None:
 
 def _authority(options: ServeOptions, journal: Journal, lease: Lease) -> Authority:
     """Who workers trust, one per journal."""
-    fact = journal.fact(_CLUSTER_FACT)
+    fact = journal.fact(CLUSTER_FACT)
     if fact is None:
         name = f"{options.cluster}-{secrets.token_hex(4)}"
-        fact = Fact(_CLUSTER_FACT, name.encode(), wall_ms())
+        fact = Fact(CLUSTER_FACT, name.encode(), wall_ms())
         journal.put_fact(lease, fact)
     cluster = fact.value.decode()
     folder = options.home / "identity" / cluster

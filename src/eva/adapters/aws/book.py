@@ -12,6 +12,7 @@ once it has had time to show everything (`complete_from_ms`).
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import sqlite3
 import threading
@@ -179,6 +180,22 @@ class AttemptBook:
             "DELETE FROM attempts WHERE begun_ms < ? AND (outcome = 'none' OR ended_ms < ?)",
             (before_ms, before_ms),
         )
+
+
+def granted(path: Path) -> dict[InstanceId, str]:
+    """What a book says of which intent got which instance; for whoever only looks at it."""
+    if not path.exists():
+        return {}
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as base:
+            rows = base.execute(
+                "SELECT instance, ref FROM attempts WHERE outcome = 'got' ORDER BY number"
+            ).fetchall()
+    except sqlite3.Error as error:
+        raise OperatorError(
+            f"the book of launches {path} cannot be read ({error}): check its permissions"
+        ) from error
+    return {InstanceId(instance): ref for instance, ref in rows}
 
 
 def _attempt(row: tuple[object, ...]) -> Attempt:

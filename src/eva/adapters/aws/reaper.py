@@ -37,16 +37,19 @@ def doomed(
     """`known` are the intents of the journal, and which instance each got, where that is known."""
     found = []
     for each in seen:
-        cause = _cause(each, known)
+        cause = cause_of(each.ref, each.instance, known)
         if cause is not None and _may_end(each, cluster, now_ms):
             found.append(Doomed(each.ref, each.instance, cause))
     return sorted(found, key=lambda each: each.ref)
 
 
-def _cause(each: Sighting, known: Mapping[InstanceId, str | None]) -> Cause | None:
-    if each.instance not in known:
+def cause_of(
+    ref: str, instance: InstanceId, known: Mapping[InstanceId, str | None]
+) -> Cause | None:
+    """Why nobody needs the instance `ref` that was asked for under this intent; None: it is."""
+    if instance not in known:
         return Cause.UNKNOWN
-    return Cause.DOUBLE if known[each.instance] not in {None, each.ref} else None
+    return Cause.DOUBLE if known[instance] not in {None, ref} else None
 
 
 def _may_end(each: Sighting, cluster: str, now_ms: int) -> bool:

@@ -37,6 +37,10 @@ class Api:
         self._clients: dict[str, Any] = {}
         self._doing = ""
 
+    def at(self, region: str) -> Api:
+        """The same in a region, which may be this one."""
+        return self if region == self.region else Api(region, self.endpoint, self.pause)
+
     @contextmanager
     def doing(self, what: str) -> Iterator[None]:
         """Failures inside say that they happened while doing this."""

@@ -51,11 +51,25 @@ def instances(api: Api, cluster: str | None) -> list[Found]:
     return _sorted(_instance(each) for group in found for each in group["Instances"])
 
 
+def alive(api: Api, ids: Iterable[str]) -> set[str]:
+    """Those of these instances that are there, whatever tags they bear."""
+    wanted = sorted(set(ids))
+    if not wanted:
+        return set()
+    filters = [
+        {"Name": "instance-id", "Values": wanted},
+        {"Name": "instance-state-name", "Values": list(ALIVE)},
+    ]
+    found = _listed(api, "describe_instances", "Reservations", filters)
+    return {each["InstanceId"] for group in found for each in group["Instances"]}
+
+
 def volumes(api: Api, cluster: str | None) -> list[Found]:
     return _sorted(
         _found(
             VOLUME, "VolumeId", each, state=each["State"], created=each["CreateTime"],
             host=_host(each.get("Attachments", ())), zone=each["AvailabilityZone"],
+            type=f"{each['Size']} GiB {each.get('VolumeType', '')}".strip(),
         )
         for each in _listed(api, "describe_volumes", "Volumes", _marked(cluster))
     )  # fmt: skip

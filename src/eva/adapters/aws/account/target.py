@@ -54,6 +54,11 @@ class Target:
     def api(self) -> Api:
         return Api(self.region, self.endpoint)
 
+    @property
+    def home_region(self) -> str:
+        """Where this home's cluster is, also while it is looked for elsewhere."""
+        return self.before.settings.region if self.before else self.region
+
     def begun_here(self, account: Account) -> bool:
         """Whether what bears the cluster's tag was made from this home."""
         if self.before is not None:
@@ -79,12 +84,14 @@ class Target:
             )
 
 
-def find_target(home: Path, path: Path, wishes: Wishes) -> Target:
+def find_target(home: Path, path: Path, wishes: Wishes, *, any_region: bool = False) -> Target:
+    """`any_region` is for whoever only looks: also where the file is not of."""
     before = config_file.read(path) if path.exists() else None
     claim = read_claim(home)
     settings = before.settings if before else None
     _check_same("--cluster", wishes.cluster, settings.cluster if settings else "", path)
-    _check_same("--region", wishes.region, settings.region if settings else "", path)
+    if not any_region:
+        _check_same("--region", wishes.region, settings.region if settings else "", path)
     cluster = (
         wishes.cluster
         or (settings.cluster if settings else "")

@@ -105,6 +105,32 @@ def test_a_name_that_is_in_use_is_refused_until_it_is_said_to_be_ours(
     assert aws("init", "--yes", "--adopt", "--home", str(tmp_path / "second")).code == 0
 
 
+def test_policies_are_printed_filled_in(account: AccountBench, aws: Any) -> None:
+    outcome = aws("policies")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "${" not in outcome.out
+    vpc = account.default_vpc()
+    for word in (f":vpc/{vpc}", f"arn:aws:s3:::{BUCKET}", '/eva:cluster": "main"'):
+        assert word in outcome.out
+    aws("init", "--yes")
+    (role,) = account.client("iam").list_role_policies(RoleName=NAMES[1])["PolicyNames"]
+    given = account.client("iam").get_role_policy(RoleName=NAMES[1], PolicyName=role)
+    assert aws("policies", "master").json == given["PolicyDocument"]
+    wrong = aws("policies", "administrater")
+    assert (wrong.code, "did you mean 'administrator'?" in wrong.err) == (2, True)
+
+
+def test_policies_are_printed_for_whoever_may_do_nothing_yet(
+    account: AccountBench, aws: Any
+) -> None:
+    closed = refusal("UnauthorizedOperation", 403)
+    account.proxy.script.decide = lambda action: None if action == "GetCallerIdentity" else closed
+    outcome = aws("policies")
+    assert outcome.code == 0
+    assert f":{ACCOUNT}:vpc/*" in outcome.out
+    assert "note: any VPC is allowed" in outcome.err
+
+
 @pytest.mark.parametrize(
     ("words", "say"),
     [
