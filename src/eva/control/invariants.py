@@ -4,7 +4,8 @@
 - The copies on an instance never exceed its capacity, and neither do the tasks bound for it.
 - No accepted job is forgotten: it is live with all of its tasks, or it has a record.
 - Every launched instance is accounted for until the cloud says that it is gone.
-- The bill is the sum of uptime times price, and the price is that of the launch.
+- The bill is the sum of uptime times price, and the price is that of the launch, without the risk.
+- Nothing is on spot, or bound for it, that does not allow that.
 - What the cloud refused is not asked for again before its time is over.
 - What is taken back, or silent, is being left by everything on it.
 - Nothing that is waited for has nobody left to bring it about.
@@ -89,7 +90,7 @@ def check_instance(state: State, instance: Instance) -> None:
     )
     account = state.ledger.open.get(instance.id)
     _demand_that(
-        account is None or account.hourly_micros == instance.type.hourly_micros,
+        account is None or account.hourly_micros == instance.type.billed_micros,
         f"{name} is billed at another price than it was launched at",
     )
     for what, tasks, booked in (
@@ -101,6 +102,10 @@ def check_instance(state: State, instance: Instance) -> None:
         _demand_that(task.instance is instance, f"{name} lists {task.id}, which is elsewhere")
     for task in instance.bound.values():
         _demand_that(task.home is instance, f"{name} awaits {task.id}, bound elsewhere")
+    if instance.type.spot:
+        here = instance.copies | instance.bound
+        unwilling = [task.id for task in here.values() if not task.spec.demand.spot]
+        _demand_that(not unwilling, f"{name} may be taken back, which {unwilling} do not allow")
     if instance.doomed:
         staying = [t.id for t in instance.copies.values() if t.state not in BEING_STOPPED]
         _demand_that(not staying, f"{name} is taken back or silent, and {staying} stay on it")

@@ -201,6 +201,20 @@ class JobRecord:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Experience:
+    """With one family on spot: `running` are up since `since_ms`, `up_ms` is of before."""
+
+    interruptions: int = 0
+    up_ms: int = 0
+    running: int = 0
+    since_ms: int = 0
+
+    def up_until(self, now_ms: int) -> int:
+        """The time that its instances have been up together."""
+        return self.up_ms + self.running * (now_ms - self.since_ms)
+
+
 @dataclass(slots=True, eq=False)
 class State:
     """The whole state. Dicts keep the order of arrival, which is part of what is deterministic."""
@@ -212,6 +226,7 @@ class State:
     records: dict[JobId, JobRecord] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)
     standalone: dict[tuple[Workload, str], float] = field(default_factory=dict)
+    spot: dict[str, Experience] = field(default_factory=dict)  # by family on spot
     launches: int = 0
     round: int = 0
     planning: int | None = None  # the round whose plan is being computed
@@ -233,6 +248,7 @@ class State:
     dirty_instances: bool = True
     unobserved: dict[InstanceId, Instance] = field(default_factory=dict)
     limited: dict[JobId, Job] = field(default_factory=dict)  # jobs with a maximal duration
+    on_spot: dict[JobId, Job] = field(default_factory=dict)  # jobs that allow it
 
     # Where tasks are and where they go. Nothing else touches these four sets.
 
