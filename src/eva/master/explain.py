@@ -200,8 +200,8 @@ def _text(reasons: list[ReasonOut], waiting: list[str], decision: Adopted | None
         )
         lines.append(
             f"{each.instance}, a {each.type} at {format_usd(each.hourly_micros)}/h{risk}, is "
-            f"{verdict} its price: its tasks are worth {format_usd(each.worth_micros)}/h there and would "
-            f"cost {format_usd(each.apart_micros)}/h apart"
+            f"{verdict} its price: its tasks are worth {format_usd(each.worth_micros)}/h there and "
+            f"would cost {format_usd(each.apart_micros)}/h apart"
         )
         lines += [
             f"  {', '.join(share.tasks)}: reservation price {format_usd(share.alone_micros)}/h "

@@ -43,4 +43,6 @@ def instance_row(instance: WorldInstance) -> InstanceRow:
         used_ms=(instance.used_ms[0], instance.used_ms[1], instance.used_ms[2]),
         capacity=instance.type.capacity,
         spent_ms=dict(instance.spent_ms),
+        spot=instance.type.spot,
+        interrupted=instance.interrupted,
     )
