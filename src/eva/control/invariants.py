@@ -43,6 +43,7 @@ def check_everything(state: State) -> None:
     for instance in state.instances.values():
         check_instance(state, instance)
     _check_indices(state)
+    _check_spot(state)
     _check_bill(state)
 
 
@@ -215,10 +216,24 @@ def _check_indices(state: State) -> None:
     _demand_that(
         launched == state.launches, f"{state.launches} instances launched, {launched} known"
     )
+    willing = [job.id for job in state.jobs.values() if job.spec.spot]
+    _demand_that(list(state.on_spot) == willing, f"{list(state.on_spot)} allow spot, not {willing}")
     for task in state.tasks.values():
         _demand_that(
             task.instance is None or state.instances.get(task.instance.id) is task.instance,
             f"task {task.id} has a copy on an instance that is gone",
+        )
+
+
+def _check_spot(state: State) -> None:
+    """What is counted as up on spot is up."""
+    for family, seen in state.spot.items():
+        up = sum(
+            instance.type.family == family and instance.ready_ms is not None
+            for instance in state.instances.values()
+        )
+        _demand_that(
+            seen.running == up, f"{seen.running} of family {family} are counted as up, {up} are"
         )
 
 

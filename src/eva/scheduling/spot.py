@@ -95,7 +95,7 @@ def with_spot(catalog: Catalog, risk: SpotRisk, rates: Mapping[str, Rate]) -> Ca
 
 
 def _offering(kind: InstanceType, risk: SpotRisk, rate: Rate) -> InstanceType | None:
-    if not kind.spot_hourly_micros or kind.spot:
+    if not kind.spot_hourly_micros:
         return None
     risk_micros = risk.micros(kind, rate)
     return replace(
