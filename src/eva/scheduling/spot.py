@@ -52,6 +52,13 @@ class SpotRisk:
     believed: Rate = Rate(1, 20 * MS_PER_HOUR)
     lost_ms: int = 600 * MS_PER_SECOND
 
+    @classmethod
+    def believing(cls, per_hour: float) -> SpotRisk:
+        """As many interruptions per hour, with the weight of one of them."""
+        if not per_hour:
+            return cls(Rate(0, cls().believed.in_ms))
+        return cls(Rate(1, max(1, round(MS_PER_HOUR / per_hour))))
+
     def rate(self, seen: Rate) -> Rate:
         """Belief and experience together.
 

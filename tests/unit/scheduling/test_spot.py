@@ -126,3 +126,11 @@ def test_it_shares_what_is_there_on_demand_with_what_does_not_allow_spot() -> No
     willing = replace(half, demand=replace(half.demand, spot=True))
     made = plan(offered(), task("a", half, on="i-1"), task("b", willing), **{"i-1": CPU})
     assert shape(made) == [("i-1", "c7i.large", ("a", "b"))]
+
+
+def test_another_belief_weighs_one_interruption() -> None:
+    assert SpotRisk.believing(0.5).believed == Rate(1, 2 * MS_PER_HOUR)
+    assert SpotRisk.believing(0.05) == SpotRisk()
+    never = SpotRisk.believing(0)
+    assert never.micros(GPU, never.rate(Rate(0, 0))) == 0
+    assert never.rate(Rate(1, 20 * MS_PER_HOUR)).per_hour == pytest.approx(1 / 40)
