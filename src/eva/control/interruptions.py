@@ -4,6 +4,9 @@ Counted is the time in which instances were ready, and how many of them the clou
 back, or took unannounced. What never got ready was not interrupted but refused, late; and what went
 silent, or was being terminated anyway, proves nothing. Times are those of the events, so that the
 journal folds into the same counts.
+
+Clouds change, so what was seen counts half as much after so many hours of a family's instances
+(`MEMORY_MS`), and with every day on which there was none.
 """
 
 from __future__ import annotations
@@ -12,7 +15,10 @@ from dataclasses import replace
 
 from eva.control.lifecycle import InstanceState
 from eva.control.state import Experience, Instance, State
+from eva.model.units import MS_PER_HOUR
 from eva.scheduling.spot import Rate, SpotRisk
+
+MEMORY_MS = 2_000 * MS_PER_HOUR
 
 
 class Interruptions:
@@ -35,8 +41,8 @@ class Interruptions:
 
     def rate(self, family: str, now_ms: int) -> Rate:
         """What is to be expected of a family on spot."""
-        seen = self._state.spot.get(family, Experience())
-        return self._risk.rate(Rate(seen.interruptions, seen.up_until(now_ms)))
+        seen = self._state.spot.get(family, Experience()).at(now_ms)
+        return self._risk.rate(Rate(seen.interruptions, seen.up_ms))
 
     def rates(self, now_ms: int) -> tuple[tuple[str, Rate], ...]:
         """Of all families of which something is known; equal for as long as no price changes."""
@@ -48,11 +54,12 @@ class Interruptions:
         if not instance.type.spot:
             return
         family, seen = instance.type.family, self._state.spot
-        before = seen.get(family, Experience())
+        before = seen.get(family, Experience(since_ms=now_ms)).at(now_ms)
+        forgotten = before.up_ms > MEMORY_MS  # halved; it never gets far above
         seen[family] = replace(
             before,
-            interruptions=before.interruptions + interruptions,
-            up_ms=before.up_until(now_ms),
+            interruptions=(before.interruptions >> forgotten) + interruptions,
+            up_ms=before.up_ms >> forgotten,
             running=before.running + running,
             since_ms=now_ms,
         )

@@ -63,8 +63,8 @@ class SpotRisk:
         """Belief and experience together.
 
         Prices are worked out anew whenever this changes, so it changes in steps: with every
-        interruption, and when the time has grown by a third to a half. In between it is too high
-        rather than too low.
+        interruption, and when the time has doubled at first, then grown by half or a third. In
+        between it is too high rather than too low.
         """
         whole_ms = self.believed.in_ms + seen.in_ms
         return Rate(self.believed.interruptions + seen.interruptions, self._rounded_down(whole_ms))

@@ -22,10 +22,11 @@ from eva.control.events import (
     TaskCheckpointed,
     TaskStarted,
 )
+from eva.control.interruptions import MEMORY_MS
 from eva.control.invariants import check_everything
 from eva.control.journal import Codec, digest, fold
 from eva.control.settings import ControllerSettings
-from eva.control.state import State
+from eva.control.state import MS_PER_DAY, Experience, State
 from eva.master.flattened import flatten, unflatten
 from eva.model.catalog import Catalog, InstanceType
 from eva.model.errors import InvariantError
@@ -245,6 +246,32 @@ def test_the_profile_of_a_machine_is_the_same_on_spot() -> None:
     assert bench.planned() == ["small:spot"]
     bench.ready("i-1")
     assert bench.controller.profiler.standalone(bench.task("a.0")) == 7.0
+
+
+def test_a_bad_day_does_not_keep_everybody_away_for_good() -> None:
+    seen = Experience(interruptions=13, up_ms=MS_PER_HOUR, since_ms=7)
+    later = [seen.at(7 + days * MS_PER_DAY).interruptions for days in range(6)]
+    assert later == [13, 6, 3, 1, 0, 0]
+    assert seen.at(6 + MS_PER_DAY) == seen
+    assert seen.at(8 + MS_PER_DAY).at(7 + 2 * MS_PER_DAY) == seen.at(7 + 2 * MS_PER_DAY)
+    assert seen.at(10**15).up_ms == 0
+
+
+def test_nothing_is_forgotten_by_the_day_while_some_are_up() -> None:
+    seen = Experience(interruptions=3, up_ms=0, running=2, since_ms=0)
+    assert seen.at(MS_PER_DAY) == Experience(3, 2 * MS_PER_DAY, 2, MS_PER_DAY)
+
+
+def test_of_very_many_hours_the_later_ones_count_more() -> None:
+    bench = SpotBench()
+    bench.up("a", "b")
+    bench.send(InstanceLost(I1))
+    bench.now_ms += 3 * MEMORY_MS // 2
+    before = bench.state.spot["p3:spot"]
+    bench.send(InstanceLost(InstanceId("i-2")))
+    after = bench.state.spot["p3:spot"]
+    assert after.interruptions == before.interruptions // 2 + 1
+    assert after.up_ms == before.at(bench.now_ms).up_ms // 2
 
 
 # What survives
