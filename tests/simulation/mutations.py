@@ -17,12 +17,15 @@ from eva.control.commands import Command, LaunchInstance, StartTask
 from eva.control.controller import Controller
 from eva.control.events import InstanceLost
 from eva.control.executor import Executor
+from eva.control.interruptions import Interruptions
 from eva.control.ledger import Ledger
 from eva.control.lifecycle import JobState, TaskState
 from eva.control.offer import Offer
 from eva.control.provisioner import Provisioner
 from eva.control.scheduler import Scheduler
 from eva.control.state import Ending, Job, Task
+from eva.model.resources import Demand
+from eva.model.spot import on_demand
 
 Out = list[Command]
 _Patch = tuple[type, str, Callable[..., Any]]
@@ -205,8 +208,8 @@ def _bill_follows_the_price_list() -> _Patch:
         accounts = self._state.ledger.open
         for name, account in list(accounts.items()):
             kind = self.catalog.get(account.type)
-            assert kind is not None
-            accounts[name] = replace(account, hourly_micros=kind.hourly_micros)
+            if kind is not None:  # what is on spot is on no price list
+                accounts[name] = replace(account, hourly_micros=kind.hourly_micros)
 
     return Offer, "change", wrong
 
@@ -219,6 +222,32 @@ def _tasks_stay_on_what_is_taken_back() -> _Patch:
             right(self, job, reason, now_ms, out)
 
     return Executor, "evict", wrong
+
+
+def _risk_is_billed() -> _Patch:
+    right = Provisioner.launch
+
+    def wrong(self: Provisioner, kind: Any, now_ms: int, out: Out) -> Any:
+        instance = right(self, kind, now_ms, out)
+        accounts = self._state.ledger.open
+        accounts[instance.id] = replace(accounts[instance.id], hourly_micros=kind.hourly_micros)
+        return instance
+
+    return Provisioner, "launch", wrong
+
+
+def _put_on_spot_unasked() -> _Patch:
+    return Demand, "on", lambda self, family: self._by_family.get(on_demand(family), self.default)
+
+
+def _spot_instance_forgotten_twice() -> _Patch:
+    right = Interruptions.gone
+
+    def wrong(self: Interruptions, instance: Any, now_ms: int) -> None:
+        right(self, instance, now_ms)
+        right(self, instance, now_ms)
+
+    return Interruptions, "gone", wrong
 
 
 MUTATIONS: Mapping[str, Callable[[], _Patch]] = {
@@ -247,6 +276,9 @@ MUTATIONS: Mapping[str, Callable[[], _Patch]] = {
         _refused_type_asked_for_again,
         _bill_follows_the_price_list,
         _tasks_stay_on_what_is_taken_back,
+        _risk_is_billed,
+        _put_on_spot_unasked,
+        _spot_instance_forgotten_twice,
     )
 }
 
@@ -262,18 +294,21 @@ FOUND_BY: Mapping[str, int] = {
     "duplicates-not-recognised": 0,
     "late-word-of-an-earlier-attempt-accepted": 55,
     "drained-instance-forgotten": 0,
-    "drained-instance-not-retained": 0,
-    "overflow-ignored-after-a-failed-move": 20,
+    "drained-instance-not-retained": 10,
+    "overflow-ignored-after-a-failed-move": 40,
     "silence-taken-for-death": 10,
-    "late-plan-not-checked": 44,
+    "late-plan-not-checked": 11,
     "late-plan-overfills": 124,
     "cancel-forgotten-while-stopping": 70,
     "lost-instance-uses-up-a-retry": 7,
-    "other-copies-survive-a-failure": 0,
+    "other-copies-survive-a-failure": 1,
     "billed-until-the-message-came": 10,
     "refused-type-asked-for-again": 10,
     "bill-follows-the-price-list": 1,
-    "tasks-stay-on-what-is-taken-back": 61,
+    "tasks-stay-on-what-is-taken-back": 1,
+    "risk-is-billed": 0,
+    "put-on-spot-unasked": 6,
+    "spot-instance-forgotten-twice": 0,
 }
 
 

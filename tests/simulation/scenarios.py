@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from eva.control.controller import Controller
@@ -48,21 +48,38 @@ CATALOG = Catalog(
 )
 
 
+# The same, of which some may be had on spot too.
+SPOT_CATALOG = CATALOG.with_types(
+    replace(kind, spot_hourly_micros=None if kind.name == "one" else kind.hourly_micros // 3)
+    for kind in CATALOG
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     seed: int
     trace: Trace
     policy: SchedulingPolicy
     settings: SimulationSettings
+    catalog: Catalog
 
 
 def scenario(seed: int) -> Scenario:
     random = Random(f"scenario {seed}")
     jobs = [_job(random, index) for index in range(random.randint(1, 7))]
     jobs.sort(key=lambda job: job.arrival_ms)
-    return Scenario(
-        seed, Trace(f"seed {seed}", tuple(jobs)), _policy(random), _settings(random, seed)
-    )
+    policy, settings, catalog = _policy(random), _settings(random, seed), CATALOG
+    chance = Random(f"spot {seed}")  # of its own, so that the other scenarios stay what they were
+    if chance.random() < 0.4:
+        jobs = [_allowing_spot(job) if chance.random() < 0.6 else job for job in jobs]
+        faults = replace(settings.faults, interruptions_per_hour=chance.choice((0.0, 0.5, 5.0)))
+        settings, catalog = replace(settings, faults=faults), SPOT_CATALOG
+    return Scenario(seed, Trace(f"seed {seed}", tuple(jobs)), policy, settings, catalog)
+
+
+def _allowing_spot(job: TraceJob) -> TraceJob:
+    tasks = tuple(replace(task, demand=replace(task.demand, spot=True)) for task in job.spec.tasks)
+    return replace(job, spec=replace(job.spec, tasks=tasks))
 
 
 def _job(random: Random, index: int) -> TraceJob:
@@ -149,7 +166,7 @@ class WatchedSimulation(Simulation):
         self.journal: list[tuple[int, Event]] = []
         self.cancelled: set[JobId] = set()  # while they were live
         self.midway = ""  # the digest after MIDWAY events, in the thick of it
-        super().__init__(given.trace, given.policy, CATALOG, given.settings, self._keep)
+        super().__init__(given.trace, given.policy, given.catalog, given.settings, self._keep)
 
     def _keep(self, now_ms: int, event: Event) -> None:
         if now_ms > LONGEST_MS:
@@ -203,15 +220,15 @@ def _failures(journal: list[tuple[int, Event]]) -> Iterator[TaskId]:
 
 def check_fold(given: Scenario, simulation: WatchedSimulation) -> None:
     """The journal, written and read back, folds into the very state that was left behind."""
-    codec = Codec(CATALOG)
+    codec = Codec(given.catalog)
     read = [codec.decode(codec.encode(now_ms, event)) for now_ms, event in simulation.journal]
     if read != simulation.journal:
         raise InvariantError("the journal does not survive being written and read")
     settings = ControllerSettings(migrate=given.settings.migrate)
     if len(read) > MIDWAY:
-        folded = fold(read[:MIDWAY], Controller(CATALOG, settings))
+        folded = fold(read[:MIDWAY], Controller(given.catalog, settings))
         if digest(folded.state) != simulation.midway:
             raise InvariantError(f"folding {MIDWAY} events gives another state")
-    folded = fold(read, Controller(CATALOG, settings))
+    folded = fold(read, Controller(given.catalog, settings))
     if digest(folded.state) != digest(simulation.controller.state):
         raise InvariantError("folding the journal gives another state")

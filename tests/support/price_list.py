@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.parse
+from collections.abc import Mapping
 from xml.sax.saxutils import escape
 
 from eva.model.catalog import Catalog, InstanceType
@@ -43,6 +44,20 @@ def serve_price_list(proxy: CloudProxy, catalog: Catalog) -> None:
         "GetProducts": get_products,
         "DescribeInstanceTypes": describe_types,
     }
+
+
+def serve_spot_prices(proxy: CloudProxy, usd_by_type: Mapping[str, str], zone: str) -> None:
+    """These and no others, until the proxy is reset."""
+    lines = "".join(
+        f"<item><instanceType>{escape(name)}</instanceType><spotPrice>{usd}</spotPrice>"
+        f"<availabilityZone>{zone}</availabilityZone><timestamp>2026-01-01T00:00:00Z</timestamp>"
+        "<productDescription>Linux/UNIX</productDescription></item>"
+        for name, usd in usd_by_type.items()
+    )
+    proxy.script.answers["DescribeSpotPriceHistory"] = (
+        f'<DescribeSpotPriceHistoryResponse xmlns="{NAMESPACE}"><spotPriceHistorySet>{lines}'
+        "</spotPriceHistorySet></DescribeSpotPriceHistoryResponse>"
+    )
 
 
 def _offer(kind: InstanceType) -> str:

@@ -115,11 +115,20 @@ def _as_json(kind: InstanceType) -> dict[str, Any]:
         "memory_gb": kind.capacity.memory_mib / MIB_PER_GB,
         "usd_per_hour": micros_to_usd(kind.hourly_micros),
         "spot_usd_per_hour": None if spot is None else micros_to_usd(spot),
+        "interruption_risk_usd_per_hour": None if spot is None else micros_to_usd(_risk(kind)),
         "price_as_of": kind.price_as_of or None,
         "acquire_s": kind.delays.acquire_ms / MS_PER_SECOND,
         "setup_s": kind.delays.setup_ms / MS_PER_SECOND,
         "terminate_s": kind.delays.terminate_ms / MS_PER_SECOND,
     }
+
+
+def _risk(kind: InstanceType) -> int:
+    """Before anything is learned."""
+    from eva.scheduling.spot import SpotRisk
+
+    risk = SpotRisk()
+    return risk.micros(kind, risk.believed)
 
 
 def _print_types(catalog: Catalog) -> None:
@@ -135,19 +144,18 @@ def _print_types(catalog: Catalog) -> None:
         "CPUs",
         "GB",
         "$/hour",
-        *(["spot $/hour"] if has_spot else []),
+        *(["spot $/hour", "risk $/hour"] if has_spot else []),
         "ready",
     ):
         table.add_column(heading, justify="right")
     for kind in catalog:
-        spot = kind.spot_hourly_micros
         table.add_row(
             kind.name,
             str(kind.capacity.gpus or ""),
             f"{kind.capacity.cpu_millis / MILLIS_PER_CPU:g}",
             f"{kind.capacity.memory_mib / MIB_PER_GB:g}",
             format_usd(kind.hourly_micros, 4),
-            *([format_usd(spot, 4) if spot is not None else ""] if has_spot else []),
+            *(_spot_cells(kind) if has_spot else []),
             format_duration(kind.delays.acquire_ms + kind.delays.setup_ms),
         )
     console = stdout()
@@ -155,3 +163,25 @@ def _print_types(catalog: Catalog) -> None:
     dates = sorted({kind.price_as_of for kind in catalog if kind.price_as_of})
     if dates:
         console.print(f"Prices as of {dates[0]}; spot prices are typical ones.", style="dim")
+    if has_spot:
+        console.print(_why_risk(), style="dim")
+
+
+def _spot_cells(kind: InstanceType) -> list[str]:
+    from eva.model.units import format_usd
+
+    spot = kind.spot_hourly_micros
+    return ["", ""] if spot is None else [format_usd(spot, 4), format_usd(_risk(kind), 4)]
+
+
+def _why_risk() -> str:
+    from eva.model.units import format_duration
+    from eva.scheduling.spot import SpotRisk
+
+    risk = SpotRisk()
+    every = format_duration(risk.believed.in_ms // risk.believed.interruptions)
+    return (
+        f"Risk: what interruptions on spot are expected to cost where nothing is learned yet: one "
+        f"in {every}, each costing the on-demand price for {format_duration(risk.lost_ms)} and for "
+        "the time until another instance is ready. It is decided by, and not billed."
+    )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 tokens = typer.Typer(help="Make, list and revoke tokens of the HTTP API.", no_args_is_help=True)
 _FEWEST_EVENTS = 3
-_COLUMNS = ("instance", "type", "state", "$/hour", "worth", "up", "cost", "holds")
+_COLUMNS = ("instance", "type", "state", "$/hour", "risk", "worth", "up", "cost", "holds")
 
 
 def instances(
@@ -37,7 +37,8 @@ def instances(
     """List the instances and what each has cost.
 
     `worth` is what its tasks are worth per hour there: their reservation prices, at the speed
-    expected beside each other. An instance is kept while that is at least its price.
+    expected beside each other. An instance is kept while that is at least its price. On spot,
+    `risk` is what interruptions are expected to cost per hour: decided by, but not billed.
     """
     with client_for(home) as client:
 
@@ -63,6 +64,7 @@ def _instance_row(each: InstanceOut, places: int) -> list[str]:
         each.type,
         each.state,
         format_usd(each.hourly_micros, places),
+        format_usd(each.risk_micros, 4) if each.risk_micros else "",
         format_usd(each.worth_micros, places) if each.worth_micros else "",
         format_duration(each.uptime_ms),
         format_usd(each.cost_micros, 4),

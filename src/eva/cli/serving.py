@@ -113,6 +113,15 @@ AdvertiseOption = Annotated[
         "machine's own address with --cloud aws.",
     ),
 ]
+SpotOption = Annotated[
+    float | None,
+    typer.Option(
+        "--spot-interruptions",
+        metavar="RATE",
+        help="How often an hour an instance on spot is expected to be taken back, until that is "
+        "learned. Default: 0.05, once in twenty hours.",
+    ),
+]
 
 
 def serve(
@@ -134,6 +143,7 @@ def serve(
     endpoint_url: EndpointOption = None,
     workers_host: WorkersHostOption = None,
     advertise: AdvertiseOption = None,
+    spot_interruptions: SpotOption = None,
 ) -> None:
     """Run a master here, in the foreground, until SIGTERM. Jobs survive it: start it again."""
     import asyncio
@@ -147,6 +157,7 @@ def serve(
         home_folder(home), host, port, store, storage, catalog, policy, round_s, delay_scale,
         runtime, tls_cert, tls_key, dead_man_s=dead_man_s, cloud=cloud, aws_config=aws_config,
         endpoint_url=endpoint_url, workers_host=workers_host, advertise=advertise,
+        spot_interruptions=spot_interruptions,
     )  # fmt: skip
     asyncio.run(run(options))
 
@@ -167,6 +178,7 @@ def up(
     endpoint_url: EndpointOption = None,
     workers_host: WorkersHostOption = None,
     advertise: AdvertiseOption = None,
+    spot_interruptions: SpotOption = None,
     json: JsonOption = False,
 ) -> None:
     """Start a cluster: a master in the background, and its cloud.
@@ -183,7 +195,7 @@ def up(
     options = ServeOptions(
         folder, "127.0.0.1", port, store, storage, catalog, policy, round_s, delay_scale, runtime,
         dead_man_s=dead_man_s, cloud=cloud, aws_config=aws_config, endpoint_url=endpoint_url,
-        workers_host=workers_host, advertise=advertise,
+        workers_host=workers_host, advertise=advertise, spot_interruptions=spot_interruptions,
     )  # fmt: skip
     options.check()
     already = _is_let_in(folder)
@@ -289,6 +301,7 @@ def serve_words(options: ServeOptions) -> list[str]:
         "--dead-man": options.dead_man_s, "--cloud": options.cloud,
         "--aws-config": options.aws_config, "--endpoint-url": options.endpoint_url,
         "--workers-host": options.workers_host, "--advertise": options.advertise,
+        "--spot-interruptions": options.spot_interruptions,
     }  # fmt: skip
     for name, value in given.items():
         if value is not None:

@@ -109,6 +109,17 @@ def simulate(
             help="Relative standard deviation of observed throughput.",
         ),
     ] = 0.0,
+    spot: Annotated[
+        float | None,
+        typer.Option(
+            "--spot",
+            min=0,
+            max=1_000,
+            metavar="RATE",
+            help="All jobs may run on spot instances, each of which the cloud takes back RATE "
+            "times an hour on average, at two minutes' notice. Needs a catalog with spot prices.",
+        ),
+    ] = None,
     bounds: Annotated[
         Bounds,
         typer.Option(
@@ -157,7 +168,7 @@ def simulate(
     from eva.evaluation.delays import delays_named
     from eva.evaluation.pictures import check_plot
     from eva.inputs import catalogs
-    from eva.simulator.settings import SimulationSettings
+    from eva.simulator.settings import FaultSettings, SimulationSettings
     from eva.traces.interference import MEASURED, load_interference
 
     names = _names(policy, compare)
@@ -168,11 +179,14 @@ def simulate(
         delays=delays_named(delays, seed, "--delays"),
         noise=noise,
         noise_seed=seed,
+        faults=FaultSettings(seed, interruptions_per_hour=spot or 0.0),
     )
     prices = catalogs.load(catalog, cpu_column)
     if plot is not None:
         check_plot(plot)
     jobs = _trace(trace, prices, truth, Drawing(seed, durations), first)
+    if spot is not None:
+        jobs = _on_spot(jobs, prices)
     scenario = Scenario(jobs, prices, settings)
     runs = _run(
         scenario,
@@ -232,6 +246,17 @@ def _trace(
     if drawing.durations is Durations.GAVEL:
         trace = with_gavel_durations(trace, drawing.seed)
     return trace if first is None else trace.first(first)
+
+
+def _on_spot(trace: Trace, catalog: Catalog) -> Trace:
+    from eva.model.errors import InputError
+    from eva.traces.variations import allowing_spot
+
+    if all(kind.spot_hourly_micros is None for kind in catalog):
+        raise InputError.single(
+            "--spot", f"catalog {catalog.name} has no price on spot; take one that has: -c aws"
+        )
+    return allowing_spot(trace)
 
 
 def _own(path: Path | None, name: str, names: list[str]) -> Path | None:

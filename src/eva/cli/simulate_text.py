@@ -58,6 +58,7 @@ def _sections(reports: Sequence[Report]) -> dict[str, dict[str, Cell]]:
             "GPU allocation": lambda r: _percent(r.result.allocation[0]),
             "CPU allocation": lambda r: _percent(r.result.allocation[1]),
             "memory allocation": lambda r: _percent(r.result.allocation[2]),
+            **_spot(reports),
         },
         "Jobs": {
             "finished": lambda r: f"{r.result.jobs_finished:,} of {len(r.result.jobs):,}",
@@ -90,6 +91,16 @@ def _references(reports: Sequence[Report]) -> dict[str, Cell]:
         f"of {name} ({_usd(micros / MICROS_PER_USD, 0)})": _relative(micros)
         for name, micros in named.items()
         if micros
+    }
+
+
+def _spot(reports: Sequence[Report]) -> dict[str, Cell]:
+    """What was on spot, where anything was."""
+    if not any(report.result.spot_hours for report in reports):
+        return {}
+    return {
+        "hours on spot": lambda r: f"{r.result.spot_hours:,.0f}",
+        "interruptions": lambda r: f"{r.result.interruptions:,}",
     }
 
 

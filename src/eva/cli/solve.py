@@ -70,7 +70,8 @@ def solve(
 
     Columns of FILE: id, workload, gpus, cpus, memory_gb. Optional: cpus.FAMILY (likewise gpus.
     and memory_gb.) where a family needs another amount, job for tasks that belong together,
-    throughput and throughput.FAMILY in iterations per second, duration_h (required by stratus).
+    throughput and throughput.FAMILY in iterations per second, duration_h (required by stratus),
+    use_spot (true where the task may run on spot instances, if the catalog has prices for them).
 
     Example: eva solve --tasks examples/paper-example/tasks.csv --catalog paper
     """

@@ -14,7 +14,9 @@ def as_json(solution: Solution) -> dict[str, Any]:
     return {
         "policy": solution.policy,
         "catalog": solution.catalog.name,
-        "cost_usd_per_hour": micros_to_usd(plan.hourly_micros),
+        "cost_usd_per_hour": micros_to_usd(plan.billed_micros),
+        "interruption_risk_usd_per_hour": micros_to_usd(plan.risk_micros),
+        "cost_with_risk_usd_per_hour": micros_to_usd(plan.hourly_micros),  # as bounds are
         "no_packing_usd_per_hour": micros_to_usd(solution.no_packing_micros),
         "lower_bound_usd_per_hour": micros_to_usd(solution.lower_bound_micros),
         "gap": solution.gap,
@@ -30,7 +32,9 @@ def _instance(reason: Reason) -> dict[str, Any]:
     planned = reason.planned
     return {
         "type": planned.type.name,
-        "usd_per_hour": micros_to_usd(planned.type.hourly_micros),
+        "usd_per_hour": micros_to_usd(planned.type.billed_micros),
+        "interruption_risk_usd_per_hour": micros_to_usd(planned.type.risk_micros),
+        "spot": planned.type.spot,
         "tasks": list(planned.tasks),
         "value_usd_per_hour": micros_to_usd(planned.value_micros),
         "saving_usd_per_hour": micros_to_usd(planned.saving_micros),

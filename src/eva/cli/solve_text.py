@@ -84,6 +84,15 @@ def _print_summary(console: Console, solution: Solution, places: int) -> None:
         f" (policy {solution.policy}, catalog {solution.catalog.name})",
     )
     console.print(headline)
+    if solution.plan.risk_micros:
+        paid, risk = (
+            format_usd(micros, places)
+            for micros in (solution.plan.billed_micros, solution.plan.risk_micros)
+        )
+        console.print(
+            f"  of which {paid} is paid and {risk} is the risk of interruption on spot",
+            highlight=False,
+        )
     grid = Table.grid(padding=(0, 2))
     grid.add_column()
     grid.add_column(justify="right", no_wrap=True)
@@ -124,6 +133,9 @@ def _instances(kinds: list[_Kind], places: int) -> Table:
 def _print_reason(console: Console, kind: _Kind, places: int) -> None:
     planned, shares = kind.first.planned, kind.first.shares
     price = format_usd(planned.type.hourly_micros, places)
+    if planned.type.risk_micros:
+        risk = format_usd(planned.type.risk_micros, places)
+        price += f" (of which {risk} for the risk of interruption)"
     each = " each" if len(kind.reasons) > 1 else ""
     console.print(
         Text.assemble((kind.title, "bold"), f" at {price}{each}: {_verdict(kind, places)}")

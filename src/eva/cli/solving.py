@@ -18,6 +18,7 @@ from eva.scheduling.eva import EvaPolicy
 from eva.scheduling.exact.bounds import lower_bound, needs_of
 from eva.scheduling.explanation import Explainer, Reason
 from eva.scheduling.policy import SchedulingPolicy
+from eva.scheduling.spot import SpotRisk, with_spot
 from eva.scheduling.valuation import Valuation
 from eva.traces.interference import Interference, load_interference
 
@@ -51,7 +52,10 @@ class Expectations:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """A plan beside what it should be compared with."""
+    """A plan beside what it should be compared with.
+
+    Plan, bound and No-Packing are compared all told: the risk of interruptions is in all three.
+    """
 
     policy: str
     catalog: Catalog
@@ -79,7 +83,9 @@ class Solution:
 def solve(
     file: TaskFile, catalog: Catalog, policy: SchedulingPolicy, expectations: Expectations
 ) -> Solution:
-    """Plan an empty cluster with all tasks of `file` waiting."""
+    """Plan an empty cluster with all tasks of `file` waiting; on spot too where they allow it."""
+    if any(task.spec.demand.spot for task in file.tasks):
+        catalog = with_spot(catalog, SpotRisk(), {})
     measured = expectations.measured
     _check_knowledge(policy, file, measured)
     oracle = Oracle(file.durations_ms, None if measured is None else measured.pair)

@@ -192,7 +192,8 @@ def preview_lines(preview: Preview) -> list[str]:
         beside = f" beside {', '.join(each.beside)}" if each.beside else ""
         tasks = f"{each.tasks} task{'s' if each.tasks > 1 else ''}"
         price = format_usd(each.hourly_micros, 4)
-        lines.append(f"  {tasks} on {place} ({each.type}, {price}/h){beside}")
+        risk = f" + {format_usd(each.risk_micros, 4)}/h of risk" if each.risk_micros else ""
+        lines.append(f"  {tasks} on {place} ({each.type}, {price}/h{risk}){beside}")
     if preview.instances:
         added, alone = (
             format_usd(preview.added_micros, 4),
@@ -200,6 +201,11 @@ def preview_lines(preview: Preview) -> list[str]:
         )
         lines.insert(0, "If the next round were now, the job would go to:")
         lines.append(f"That adds {added}/h to the bill; alone it would cost {alone}/h.")
+        if any(each.risk_micros for each in preview.instances):
+            lines.append(
+                "What is on spot may be taken back, and the job starts again from its last "
+                "checkpoint. The risk is what that is expected to cost; it is not billed."
+            )
     lines += [f"It cannot be placed: {reason}" for reason in preview.unplaceable]
     return lines
 

@@ -23,7 +23,7 @@ _STYLES = {
 }
 _ON_ITS_WAY = "yellow"
 _NUMBERS = frozenset(
-    {"$/hour", "worth", "up", "cost", "age", "ran", "tasks", "steps/s", "moves", "failures"}
+    {"$/hour", "risk", "worth", "up", "cost", "age", "ran", "tasks", "steps/s", "moves", "failures"}
 )
 _MAY_WRAP = frozenset({"on", "holds", "why"})
 

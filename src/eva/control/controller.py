@@ -14,6 +14,7 @@ from eva.control import events as ev
 from eva.control.commands import Command
 from eva.control.events import Event
 from eva.control.executor import Executor
+from eva.control.interruptions import Interruptions
 from eva.control.lifecycle import BEING_STOPPED, InstanceState, TaskState
 from eva.control.offer import Offer
 from eva.control.profiler import Profiler
@@ -39,10 +40,11 @@ class Controller:
     ) -> None:
         self.settings = settings or ControllerSettings()
         self.state = State(ThroughputTable(self.settings.default_throughput))
-        self.offer = Offer(self.state, catalog, self.settings)
+        self.interruptions = Interruptions(self.state, self.settings.spot_risk)
+        self.offer = Offer(self.state, catalog, self.settings, self.interruptions)
         self.profiler = Profiler(self.state)
         self.monitor = ThroughputMonitor(self.state, self.profiler, self.settings)
-        self.provisioner = Provisioner(self.state)
+        self.provisioner = Provisioner(self.state, self.interruptions)
         self.executor = Executor(self.state, self.provisioner, self.settings)
         self.scheduler = Scheduler(
             self.state, self.offer, self.provisioner, self.executor, self.monitor, oracle
@@ -101,6 +103,8 @@ class Controller:
         state.tasks.update((task.id, task) for task in job.tasks)
         if event.spec.max_duration_ms is not None:
             state.limited[job.id] = job
+        if event.spec.spot:
+            state.on_spot[job.id] = job
         state.events += 1
         state.dirty_tasks = True
 
@@ -153,6 +157,7 @@ class Controller:
     def _on_instance_lost(self, event: ev.InstanceLost, now_ms: int, out: list[Command]) -> None:
         instance = self.state.instances.get(event.instance)
         if instance is not None:
+            self.interruptions.taken_back(instance, now_ms)
             self._vanish(instance, event.at_ms, "lost", now_ms, out)
 
     def _on_instance_terminated(
@@ -178,6 +183,7 @@ class Controller:
         instance = self.state.instances.get(event.instance)
         if instance is None or instance.doomed or instance.state is InstanceState.TERMINATING:
             return
+        self.interruptions.taken_back(instance, now_ms)
         reason = f"{instance.id} is taken back at {event.deadline_ms} ms"
         self.state.replan = self.state.replan or bool(instance.bound.keys() - instance.copies)
         self._clear(instance, reason, now_ms, out)

@@ -404,6 +404,7 @@ class Executor:
             del state.tasks[task.id]
         del state.jobs[job.id]
         state.limited.pop(job.id, None)
+        state.on_spot.pop(job.id, None)
         state.events += 1
         state.dirty_tasks = True
         state.records[job.id] = JobRecord(

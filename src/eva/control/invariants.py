@@ -4,7 +4,8 @@
 - The copies on an instance never exceed its capacity, and neither do the tasks bound for it.
 - No accepted job is forgotten: it is live with all of its tasks, or it has a record.
 - Every launched instance is accounted for until the cloud says that it is gone.
-- The bill is the sum of uptime times price, and the price is that of the launch.
+- The bill is the sum of uptime times price, and the price is that of the launch, without the risk.
+- Nothing is on spot, or bound for it, that does not allow that.
 - What the cloud refused is not asked for again before its time is over.
 - What is taken back, or silent, is being left by everything on it.
 - Nothing that is waited for has nobody left to bring it about.
@@ -42,6 +43,7 @@ def check_everything(state: State) -> None:
     for instance in state.instances.values():
         check_instance(state, instance)
     _check_indices(state)
+    _check_spot(state)
     _check_bill(state)
 
 
@@ -89,7 +91,7 @@ def check_instance(state: State, instance: Instance) -> None:
     )
     account = state.ledger.open.get(instance.id)
     _demand_that(
-        account is None or account.hourly_micros == instance.type.hourly_micros,
+        account is None or account.hourly_micros == instance.type.billed_micros,
         f"{name} is billed at another price than it was launched at",
     )
     for what, tasks, booked in (
@@ -101,6 +103,10 @@ def check_instance(state: State, instance: Instance) -> None:
         _demand_that(task.instance is instance, f"{name} lists {task.id}, which is elsewhere")
     for task in instance.bound.values():
         _demand_that(task.home is instance, f"{name} awaits {task.id}, bound elsewhere")
+    if instance.type.spot:
+        here = instance.copies | instance.bound
+        unwilling = [task.id for task in here.values() if not task.spec.demand.spot]
+        _demand_that(not unwilling, f"{name} may be taken back, which {unwilling} do not allow")
     if instance.doomed:
         staying = [t.id for t in instance.copies.values() if t.state not in BEING_STOPPED]
         _demand_that(not staying, f"{name} is taken back or silent, and {staying} stay on it")
@@ -210,10 +216,24 @@ def _check_indices(state: State) -> None:
     _demand_that(
         launched == state.launches, f"{state.launches} instances launched, {launched} known"
     )
+    willing = [job.id for job in state.jobs.values() if job.spec.spot]
+    _demand_that(list(state.on_spot) == willing, f"{list(state.on_spot)} allow spot, not {willing}")
     for task in state.tasks.values():
         _demand_that(
             task.instance is None or state.instances.get(task.instance.id) is task.instance,
             f"task {task.id} has a copy on an instance that is gone",
+        )
+
+
+def _check_spot(state: State) -> None:
+    """What is counted as up on spot is up."""
+    for family, seen in state.spot.items():
+        up = sum(
+            instance.type.family == family and instance.ready_ms is not None
+            for instance in state.instances.values()
+        )
+        _demand_that(
+            seen.running == up, f"{seen.running} of family {family} are counted as up, {up} are"
         )
 
 

@@ -178,6 +178,8 @@ def summary(state: State) -> dict[str, Json]:
         "closed_micros": state.ledger.closed_micros,
         "catalog": None if state.catalog is None else list(map(dataclasses.astuple, state.catalog)),
         "set_aside": list(state.set_aside.items()),
+        "spot": [[family, *dataclasses.astuple(seen)] for family, seen in state.spot.items()],
+        "on_spot": list(state.on_spot),
         "table": [dataclasses.astuple(entry) for entry in state.table],
         "table_default": state.table.default,
         "standalone": [[*key, value] for key, value in state.standalone.items()],

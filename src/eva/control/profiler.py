@@ -7,7 +7,9 @@ alone, since the siblings of a slowed task are slow too. Until then the task is 
 from __future__ import annotations
 
 from eva.control.lifecycle import TaskState
-from eva.control.state import State, Task
+from eva.control.state import Instance, State, Task
+from eva.model.ids import Workload
+from eva.model.spot import on_demand
 
 
 class Profiler:
@@ -18,18 +20,16 @@ class Profiler:
         """Iterations per second alone on the family at hand: stated, else measured, else None."""
         if task.instance is None:
             return None
-        family = task.instance.type.family
-        stated = task.spec.throughput.on(family)
+        stated = task.spec.throughput.on(task.instance.type.family)
         if stated is not None:
             return stated
-        return self._state.standalone.get((task.spec.workload, family))
+        return self._state.standalone.get(_key(task, task.instance))
 
     def measure(self, task: Task) -> None:
         """Take the measurement if this is the moment."""
         if task.instance is None or task.iterations_per_s <= 0 or not self._whole_job_alone(task):
             return
-        key = task.spec.workload, task.instance.type.family
-        self._state.standalone[key] = task.iterations_per_s
+        self._state.standalone[_key(task, task.instance)] = task.iterations_per_s
 
     def _whole_job_alone(self, task: Task) -> bool:
         return all(
@@ -38,3 +38,8 @@ class Profiler:
             and len(sibling.instance.copies) == 1
             for sibling in task.job.tasks
         )
+
+
+def _key(task: Task, instance: Instance) -> tuple[Workload, str]:
+    """What is measured on spot holds on demand: the machine is the same."""
+    return task.spec.workload, on_demand(instance.type.family)

@@ -7,6 +7,7 @@ taken back if a copy turns out not to leave. An instance is only gone when the c
 from __future__ import annotations
 
 from eva.control.commands import Command, LaunchInstance, TerminateInstance
+from eva.control.interruptions import Interruptions
 from eva.control.lifecycle import InstanceState, InstanceStep
 from eva.control.state import Instance, State
 from eva.model.catalog import InstanceType
@@ -14,15 +15,16 @@ from eva.model.ids import InstanceId
 
 
 class Provisioner:
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, interruptions: Interruptions) -> None:
         self._state = state
+        self._interruptions = interruptions
 
     def launch(self, kind: InstanceType, now_ms: int, out: list[Command]) -> Instance:
         state = self._state
         state.launches += 1
         instance = Instance(InstanceId(f"i-{state.launches}"), kind, now_ms)
         state.instances[instance.id] = instance
-        state.ledger.launch(instance.id, kind.name, kind.hourly_micros, now_ms)
+        state.ledger.launch(instance.id, kind.name, kind.billed_micros, now_ms)
         state.dirty_instances = True
         out.append(LaunchInstance(instance.id, kind))
         return instance
@@ -41,6 +43,7 @@ class Provisioner:
         self._state.ledger.acquire(instance.id, now_ms, confirmed=False)
         instance.step(InstanceStep.REGISTER)
         instance.ready_ms = now_ms
+        self._interruptions.ready(instance, now_ms)
         return True
 
     def drop(self, instance: Instance, out: list[Command]) -> None:
@@ -71,6 +74,7 @@ class Provisioner:
 
     def gone(self, instance: Instance, at_ms: int, ended_by: str, *, refused: bool) -> None:
         instance.step(InstanceStep.VANISH)
+        self._interruptions.gone(instance, self._state.now_ms)
         del self._state.instances[instance.id]
         self._state.ledger.close(instance.id, at_ms, ended_by, refused=refused)
         self._state.dirty_instances = True

@@ -21,6 +21,7 @@ from eva.control.offer import Offer
 from eva.control.provisioner import Provisioner
 from eva.control.state import Ending, Instance, Job, State, Task
 from eva.control.throughput_monitor import ThroughputMonitor
+from eva.model.catalog import Catalog
 from eva.model.ids import InstanceId, JobId, TaskId
 from eva.model.oracle import NO_ORACLE, Oracle
 from eva.model.plan import ClusterPlan, PlannedInstance
@@ -61,6 +62,7 @@ class Scheduler:
         self._oracle = oracle
         self._tasks: tuple[TaskView, ...] = ()
         self._instances: tuple[InstanceView, ...] = ()
+        self._catalog: Catalog | None = None  # of the last snapshot
         self._backing_off = False
 
     # A round begins
@@ -93,17 +95,20 @@ class Scheduler:
             self._state.planning = None
 
     def snapshot(self, now_ms: int) -> ClusterSnapshot:
-        state = self._state
+        state, catalog = self._state, self._offer.at(now_ms)
+        if catalog is not self._catalog:
+            self._catalog = catalog
+            self._forget_risk()
         if state.dirty_tasks or self._backing_off:
             self._tasks = _same_or(self._tasks, self._view_tasks())
             state.dirty_tasks = False
         if state.dirty_instances:
-            self._instances = _same_or(self._instances, self._view_instances())
+            self._instances = _same_or(self._instances, self._view_instances(now_ms))
             state.dirty_instances = False
         began_ms = now_ms if state.began_ms is None else state.began_ms
         return ClusterSnapshot(
             now_ms,
-            self._offer.at(now_ms),
+            catalog,
             self._tasks,
             self._instances,
             state.table,
@@ -150,14 +155,20 @@ class Scheduler:
             views.append(view)
         return views
 
-    def _view_instances(self) -> list[InstanceView]:
+    def _forget_risk(self) -> None:
+        """Where prices changed, the risk of what runs on spot may have."""
+        for instance in self._state.instances.values():
+            if instance.type.spot:
+                instance.view = None
+                self._state.dirty_instances = True
+
+    def _view_instances(self, now_ms: int) -> list[InstanceView]:
         views = []
         for instance in self._state.instances.values():
             if instance.usable:
                 if instance.view is None:
-                    instance.view = InstanceView(
-                        instance.id, instance.type, tuple(sorted(instance.bound))
-                    )
+                    kind = self._offer.at_risk(instance.type, now_ms)
+                    instance.view = InstanceView(instance.id, kind, tuple(sorted(instance.bound)))
                 views.append(instance.view)
         return views
 

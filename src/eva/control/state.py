@@ -13,7 +13,7 @@ caches (`view`, `dirty`) are not part of the state: folding a journal rebuilds t
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from eva.control.ledger import Ledger
@@ -40,8 +40,11 @@ from eva.model.jobs import JobSpec, TaskSpec
 from eva.model.plan import Decision
 from eva.model.resources import NOTHING, Resources
 from eva.model.snapshot import InstanceView, TaskView
+from eva.model.units import MS_PER_HOUR
 
 STORY_LENGTH = 24
+MS_PER_DAY = 24 * MS_PER_HOUR
+_LONGEST_DAYS = 64  # after which nothing is left of anything
 
 
 class Ending(Enum):
@@ -201,6 +204,33 @@ class JobRecord:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Experience:
+    """With one family on spot: `running` are up since `since_ms`, `up_ms` is of before.
+
+    While none is up, nothing can be learned, and what once was counts half as much with every day:
+    otherwise a bad day would keep everybody away for good.
+    """
+
+    interruptions: int = 0
+    up_ms: int = 0
+    running: int = 0
+    since_ms: int = 0
+
+    def at(self, now_ms: int) -> Experience:
+        """The same, counted until now."""
+        passed_ms = now_ms - self.since_ms
+        if self.running:
+            return replace(self, up_ms=self.up_ms + self.running * passed_ms, since_ms=now_ms)
+        days = min(passed_ms // MS_PER_DAY, _LONGEST_DAYS)
+        return replace(
+            self,
+            interruptions=self.interruptions >> days,
+            up_ms=self.up_ms >> days,
+            since_ms=self.since_ms + days * MS_PER_DAY,
+        )
+
+
 @dataclass(slots=True, eq=False)
 class State:
     """The whole state. Dicts keep the order of arrival, which is part of what is deterministic."""
@@ -212,6 +242,7 @@ class State:
     records: dict[JobId, JobRecord] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)
     standalone: dict[tuple[Workload, str], float] = field(default_factory=dict)
+    spot: dict[str, Experience] = field(default_factory=dict)  # by family on spot
     launches: int = 0
     round: int = 0
     planning: int | None = None  # the round whose plan is being computed
@@ -233,6 +264,7 @@ class State:
     dirty_instances: bool = True
     unobserved: dict[InstanceId, Instance] = field(default_factory=dict)
     limited: dict[JobId, Job] = field(default_factory=dict)  # jobs with a maximal duration
+    on_spot: dict[JobId, Job] = field(default_factory=dict)  # jobs that allow it
 
     # Where tasks are and where they go. Nothing else touches these four sets.
 

@@ -8,6 +8,9 @@ truly run beside each other: no schedule that suffers the interference costs les
 `floor_micros` is no bound but a yardstick: B's program over the tasks that would be active at each
 moment if every job started on arrival and ran at full speed. It looks at so many moments, with the
 patterns that were found to pay at some of them.
+
+Where jobs allow spot, bounds and floor are those of a cloud that never takes anything back; hosting
+everything alone is on demand.
 """
 
 from __future__ import annotations
@@ -32,12 +35,14 @@ from eva.scheduling.exact.bounds import (
 )
 from eva.scheduling.exact.lp import Ints, PoolLp, Sense
 from eva.scheduling.exact.patterns import Need, Pool, Shapes, list_patterns, shapes_of
+from eva.scheduling.spot import Rate, SpotRisk, with_spot
 from eva.simulator.settings import SimulationSettings
 from eva.traces.interference import Interference
 from eva.traces.trace import Trace
 
 _MOMENTS_PRICED = 40  # moments at which new patterns are looked for
 _MOMENTS = 2_000  # moments at which the program is solved
+_NO_RISK = SpotRisk(Rate(0, MS_PER_HOUR), 0)
 _WORK_UNIT = 1_000_000  # `work_of` counts in millionths of a task
 _EFFORT = PricingEffort(
     rounds=10, partial_sets=200, most_partial_sets=200, columns_per_type=4, gap=0.003
@@ -68,7 +73,7 @@ def references_of(
     alone = References(no_packing_micros(trace, catalog, settings))
     if bounds is Bounds.NONE:
         return alone
-    needs = _needs(trace)
+    needs, catalog = _needs(trace), _offered(trace, catalog)
     plain = replace(alone, lower_bound_micros=_over_time(lower_bound(catalog, needs)))
     if bounds is Bounds.QUICK:
         return plain
@@ -108,6 +113,12 @@ def _patterns_over_time(shapes: Shapes, changes: Sequence[_Change]) -> Pool:
         if active.any():
             pool, _ = generate(replace(shapes, amounts=active), pool, _EFFORT)
     return pool
+
+
+def _offered(trace: Trace, catalog: Catalog) -> Catalog:
+    """What the jobs of a trace may run on, at what is billed for it."""
+    allowed = any(job.spec.spot for job in trace.jobs)
+    return with_spot(catalog, _NO_RISK, {}) if allowed else catalog
 
 
 _Change = tuple[int, int, int]  # when, which shape, one more or one less

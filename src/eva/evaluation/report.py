@@ -80,6 +80,8 @@ class Report:
             "lower_bound_with_interference_usd": _usd(references.slowed_bound_micros),
             "practical_floor_usd": _usd(references.floor_micros),
             "instances_launched": result.instances_launched,
+            "spot_hours": result.spot_hours,
+            "interruptions": result.interruptions,
             "tasks_per_instance": result.tasks_per_instance,
             "migrations": result.migrations,
             "migrations_per_job": result.migrations_per_job,

@@ -21,6 +21,7 @@ from eva.inputs.tables import Columns, Row, Table, read_table
 from eva.model.catalog import Catalog, InstanceDelays, InstanceType
 from eva.model.errors import InputError
 from eva.model.resources import NOTHING, Resources
+from eva.model.spot import is_spot
 
 CPU_COLUMNS = ("cpus", "vcpus", "physical_cores")  # in the order of preference
 _DELAYS = ("acquire_s", "start_worker_s", "register_worker_s", "terminate_s")
@@ -136,6 +137,11 @@ def _instance_type(row: Row, cpu_column: str, cells: Cells) -> InstanceType | No
     spot = cells.optional_amount("spot_usd_per_hour", USD_PER_HOUR)
     delays = [cells.optional_amount(column, DELAY_S) or 0 for column in _DELAYS]
     _check_date(row, cells)
+    for column, text in (("instance_type", name), ("family", family)):
+        if is_spot(text or ""):
+            cells.complain(
+                f"{text!r} is what Eva calls it on spot; state spot_usd_per_hour", column
+            )
     if name is None or family is None or None in {gpus, cpus, memory, price}:
         return None
     capacity = Resources(gpus or 0, cpus or 0, memory or 0)

@@ -15,6 +15,7 @@ from eva.inputs.tables import Row
 
 _LONGEST_WORD = 200
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 class Cells:
@@ -73,3 +74,10 @@ class Cells:
         except ValueError as error:
             self.complain(str(error), column)
             return None
+
+    def flag(self, column: str) -> bool:
+        """True or false; false where the cell is empty."""
+        text = self._row.text(column)
+        if text and text.lower() not in _FLAGS:
+            self.complain(f"{text!r} is neither true nor false", column)
+        return _FLAGS.get(text.lower(), False)

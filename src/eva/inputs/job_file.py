@@ -68,6 +68,11 @@ class JobResources(_Strict):
         description="Memory of one task, and its limit.",
         json_schema_extra={"default": "1GB"},
     )
+    use_spot: bool = Field(
+        default=False,
+        description="Whether the job may run where the cloud can take instances back at two "
+        "minutes' notice, for less money. It is then saved, if it can be, and started elsewhere.",
+    )
     shm_size: Memory | None = Field(default=None, description="Size of /dev/shm in a container.")
     per_family: dict[str, FamilyResources] = Field(
         default_factory=dict,
@@ -90,6 +95,7 @@ class JobResources(_Strict):
                 )
                 for family, other in self.per_family.items()
             ),
+            self.use_spot,
         )
 
 

@@ -1,10 +1,12 @@
 """Tasks for `eva solve`: what waits to be placed, from CSV, YAML or standard input.
 
     id,workload,gpus,cpus,memory_gb[,cpus.c7i,...][,job][,throughput][,throughput.p3][,duration_h]
+    [,use_spot]
 
 `cpus.<family>` (and `gpus.`, `memory_gb.`, `throughput.`) overrides one column on one family; an
 empty cell overrides nothing. Where all of `gpus`, `cpus` and `memory_gb` are empty, the task runs
-only on the families that it states in full. Rows with the same `job` are tasks of one job.
+only on the families that it states in full. Rows with the same `job` are tasks of one job. With
+`use_spot` true a task may run on spot instances too.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _FASTEST = Decimal(10**12)
 
 COLUMNS = Columns(
     required=("id", "workload", "gpus", "cpus", "memory_gb"),
-    optional=("job", "throughput", "duration_h"),
+    optional=("job", "throughput", "duration_h", "use_spot"),
     families=("gpus", "cpus", "memory_gb", "throughput"),
     list_key="tasks",
 )
@@ -134,7 +136,8 @@ def _demand(cells: Cells, row: Row, families: tuple[str, ...]) -> Demand | None:
         complete = complete and amounts is not None
         if amounts is not None:
             per_family.append((family, amounts))
-    return Demand(default, tuple(per_family)) if complete else None
+    spot = cells.flag("use_spot")
+    return Demand(default, tuple(per_family), spot) if complete else None
 
 
 def _amounts(cells: Cells, columns: list[str]) -> Resources | None:

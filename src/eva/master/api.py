@@ -111,7 +111,7 @@ async def _cluster(master: MasterOf, _user: User) -> Cluster:
         live_jobs=len(state.jobs),
         ended_jobs=len(state.records),
         instances=len(state.instances),
-        hourly_micros=sum(i.type.hourly_micros for i in state.instances.values()),
+        hourly_micros=sum(i.type.billed_micros for i in state.instances.values()),
         bill_micros=state.ledger.bill_micros(now_ms),
         migrations=state.migrations,
         full_reconfigurations=state.full_reconfigurations,
@@ -129,8 +129,10 @@ async def _submit(master: MasterOf, user: User, submission: Submission) -> Submi
 
 async def _preview(master: MasterOf, _user: User, submission: Submission) -> Preview:
     _, spec = master.desk.read(submission)
-    now = master.memory.controller.scheduler.snapshot(master.clock())
-    following = explain.snapshot_with(now, _PREVIEW, spec)
+    controller, now_ms = master.memory.controller, master.clock()
+    now = controller.scheduler.snapshot(now_ms)
+    offered = controller.offer.at(now_ms, spot=spec.spot)
+    following = explain.snapshot_with(now, offered, _PREVIEW, spec)
     before = await master.planner.plan(now)
     after = await master.planner.plan(following)
     return explain.preview(_PREVIEW, before, after, following)
@@ -237,7 +239,9 @@ async def _instances(
 
 async def _explain(master: MasterOf, _user: User, subject: str) -> Explanation:
     snapshot = master.memory.controller.scheduler.snapshot(master.clock())
-    found = explain.explain(master.state, snapshot, Valuation(), master.history, subject)
+    found = explain.explain(
+        master.memory.controller, snapshot, Valuation(), master.history, subject
+    )
     if found is None:
         state = master.state
         hint = did_you_mean(subject, (*known_jobs(master.memory), *state.tasks, *state.instances))

@@ -18,6 +18,7 @@ from eva.adapters.grpc.server import GrpcWorkers, Listening
 from eva.adapters.identity.authority import Authority
 from eva.adapters.local.cloud import LocalCloud, LocalDelays
 from eva.adapters.stores import open_storage
+from eva.control.settings import ControllerSettings
 from eva.inputs import catalogs
 from eva.master.clock import wall_ms
 from eva.master.listening import worker_ports
@@ -29,6 +30,7 @@ from eva.model.catalog import Catalog
 from eva.model.units import MS_PER_SECOND
 from eva.ports.cloud import Cloud
 from eva.ports.journal import Journal
+from eva.scheduling.spot import SpotRisk
 
 _SHORTEST_SILENCE_MS = 10 * MS_PER_SECOND
 
@@ -40,7 +42,10 @@ def surroundings(options: ServeOptions, journal: Journal, authority: Authority) 
 
 def master_settings(options: ServeOptions) -> MasterSettings:
     round_ms = round(options.round_s * MS_PER_SECOND)
+    believed = options.spot_interruptions
+    risk = SpotRisk() if believed is None else SpotRisk.believing(believed)
     settings = MasterSettings(
+        controller=ControllerSettings(spot_risk=risk),
         cluster=options.cluster,
         policy=options.policy,
         round_ms=round_ms,

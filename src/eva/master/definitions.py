@@ -109,6 +109,7 @@ def workload_of(file: JobFile, workdir: str | None) -> Workload:
     """
     if file.workload is not None:
         return Workload(file.workload)
+    demand = file.resources.demand  # where it may run does not change how it behaves
     content = json.dumps(
         [
             file.image,
@@ -116,7 +117,7 @@ def workload_of(file: JobFile, workdir: str | None) -> Workload:
             file.setup,
             file.run,
             file.num_nodes,
-            repr(file.resources.demand),
+            f"Demand(default={demand.default!r}, per_family={demand.per_family!r})",
         ]
     )
     digest = hashlib.sha256(content.encode()).hexdigest()[:_FINGERPRINT_LENGTH]

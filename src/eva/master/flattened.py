@@ -22,7 +22,7 @@ Row = tuple[Any, ...]
 
 _NOWHERE = -1
 
-LAYOUT = 1  # rises when what is said here changes
+LAYOUT = 2  # rises when what is said here changes
 
 
 class _Plain(Generic[T]):
@@ -43,7 +43,7 @@ class _Plain(Generic[T]):
         return object.__new__(self._kind)
 
 
-_STATE = _Plain(State, "jobs", "tasks", "instances", "unobserved", "limited")
+_STATE = _Plain(State, "jobs", "tasks", "instances", "unobserved", "limited", "on_spot")
 _JOB = _Plain(Job, "tasks")
 _TASK = _Plain(Task, "job", "instance", "home", "origin", "view")
 _INSTANCE = _Plain(Instance, "copies", "bound", "view")
@@ -58,6 +58,7 @@ def flatten(state: State) -> dict[str, list[Row]]:
         len(state.instances),
         [number[id(place)] for place in state.unobserved.values()],
         list(state.limited),
+        list(state.on_spot),
     )
     return {
         "state": [(*pointers, *_STATE.row(state))],
@@ -85,7 +86,7 @@ def _places(state: State) -> list[Instance]:
 
 def unflatten(rows: dict[str, list[Row]], into: State) -> None:
     """Fill a state: the parts of a controller hold the one that it made."""
-    (present, unobserved, limited, *rest) = rows["state"][0]
+    (present, unobserved, limited, on_spot, *rest) = rows["state"][0]
     _STATE.fill(into, rest)
     places = [_INSTANCE.fill(_INSTANCE.empty(), fields) for _, _, *fields in rows["instances"]]
     jobs = [_JOB.fill(_JOB.empty(), fields) for _, *fields in rows["jobs"]]
@@ -100,6 +101,7 @@ def unflatten(rows: dict[str, list[Row]], into: State) -> None:
         place.bound = {name: into.tasks[name] for name in bound}
     into.unobserved = {places[index].id: places[index] for index in unobserved}
     into.limited = {name: into.jobs[name] for name in limited}
+    into.on_spot = {name: into.jobs[name] for name in on_spot}
 
 
 def _tasks(

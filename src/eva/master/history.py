@@ -65,7 +65,7 @@ class History:
             self._adopted(now_ms, event, commands)
         for thing in (event, *commands):
             if isinstance(thing, cmd.ComputePlan):
-                price = sum(view.type.hourly_micros for view in thing.snapshot.instances)
+                price = sum(view.type.billed_micros for view in thing.snapshot.instances)
                 self._before = (thing.round, price)
             words = _WORDS.get(type(thing))
             if words is not None:

@@ -33,7 +33,7 @@ class _StateCollector(Collector):
         yield _by_label(
             "eva_jobs_ended", "Jobs that are over.", (r.state.value for r in state.records.values())
         )
-        hourly = sum(i.type.hourly_micros for i in state.instances.values())
+        hourly = sum(i.type.billed_micros for i in state.instances.values())
         yield GaugeMetricFamily(
             "eva_usd_per_hour", "Price of all live instances.", hourly / MICROS_PER_USD
         )

@@ -13,6 +13,7 @@ from eva.model.catalog import Catalog, InstanceDelays
 from eva.model.errors import InputError
 
 DEFAULT_PORT = 7_332
+_MOST_INTERRUPTIONS = 1_000
 _DELAYS = ("acquire_ms", "start_worker_ms", "register_worker_ms", "terminate_ms")
 
 
@@ -55,6 +56,8 @@ class ServeOptions:
 
     `delay_scale` shortens or stretches the catalog's delays, which a local cloud then plays.
     `workers_host` is where the workers' ports listen, and `advertise` what instances are told.
+    `spot_interruptions` is how many an hour are expected of an instance on spot; a journal may be
+    gone on with under another belief, since it moves no money and no task of the past.
     """
 
     home: Path
@@ -77,6 +80,7 @@ class ServeOptions:
     endpoint_url: str | None = None
     workers_host: str | None = None
     advertise: str | None = None
+    spot_interruptions: float | None = None
 
     @property
     def filled(self) -> Filled:
@@ -103,6 +107,11 @@ class ServeOptions:
             raise InputError.single("--round", f"{self.round_s:g} s is not between 0.1 s and a day")
         if not 0 <= (self.delay_scale or 0) <= 100:
             raise InputError.single("--delay-scale", f"{self.delay_scale:g} is not in 0 to 100")
+        if not 0 <= (self.spot_interruptions or 0) <= _MOST_INTERRUPTIONS:
+            raise InputError.single(
+                "--spot-interruptions",
+                f"{self.spot_interruptions:g} an hour is not in 0 to {_MOST_INTERRUPTIONS}",
+            )
         self._check_cloud()
         if self.runtime not in {"process", "docker"}:
             raise InputError.single("--runtime", f"{self.runtime!r} is neither process nor docker")

@@ -184,7 +184,7 @@ class Rental:
             try:
                 # Its token is written to disk first: not while everybody waits.
                 bootstrap = await asyncio.to_thread(self.bootstrap, name)
-                await self.cloud.launch(LaunchIntent(name, kind, bootstrap))
+                await self.cloud.launch(LaunchIntent(name, kind.machine, bootstrap, spot=kind.spot))
                 return
             except TryAgainError as error:
                 _log.warning("launch is tried again", instance=name, reason=str(error))

@@ -91,6 +91,7 @@ def _instance(account: Account, live: Instance | None, now_ms: int) -> InstanceO
         capacity="" if live is None else str(live.type.capacity),
         worth_micros=0 if live is None else live.value_micros,
         tasks=[] if live is None else sorted({*live.copies, *live.bound}),
+        risk_micros=0 if live is None else live.type.risk_micros,
     )
 
 
@@ -120,7 +121,7 @@ def decision(adopted: Adopted) -> DecisionOut:
         started=list(adopted.started),
         unplaceable=[f"{each.task}: {each.reason}" for each in adopted.plan.unplaceable],
         hourly_micros_before=adopted.hourly_micros_before,
-        hourly_micros_after=adopted.plan.hourly_micros,
+        hourly_micros_after=adopted.plan.billed_micros,
         text=decision_text(made),
     )
 

@@ -44,6 +44,7 @@ class PreviewInstance(Word):
     instance: str | None  # a present one, or None for one to be launched
     tasks: int
     beside: list[str]
+    risk_micros: int = 0  # of interruption, per hour: decided by, not billed
 
 
 class Preview(Word):
@@ -106,11 +107,12 @@ class InstanceOut(Word):
     capacity: str = ""
     worth_micros: int = 0
     tasks: list[str] = []
+    risk_micros: int = 0  # as at its launch
 
 
 class CandidateOut(Word):
     name: str
-    hourly_micros: int
+    hourly_micros: int  # the risk of interruptions included
     saving_micros: int
     migration_micros: int
     migrated_tasks: int
@@ -151,6 +153,8 @@ class ReasonOut(Word):
     worth_micros: int
     apart_micros: int
     shares: list[ShareOut]
+    risk_micros: int = 0
+    risk_text: str = ""
 
 
 class Explanation(Word):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from eva.model.resources import Resources
+from eva.model.spot import is_spot, on_demand
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,13 @@ class InstanceDelays:
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """One thing on the price list. `hourly_micros` is what is paid, on-demand unless stated."""
+    """One thing on the price list. `hourly_micros` is what an hour of it costs, all told.
+
+    On demand that is what is paid. On spot it is more than that by `risk_micros`, what is lost per
+    hour by interruptions as far as one can tell: every decision goes by the whole, the bill by
+    what is left without the risk (`billed_micros`). `spot_hourly_micros` is what the same machine
+    costs on spot, where that is known.
+    """
 
     name: str
     family: str
@@ -39,6 +46,23 @@ class InstanceType:
     delays: InstanceDelays = field(default_factory=InstanceDelays)
     spot_hourly_micros: int | None = None
     price_as_of: str = ""
+    risk_micros: int = 0
+
+    @property
+    def billed_micros(self) -> int:
+        """What is paid for an hour."""
+        return self.hourly_micros - self.risk_micros
+
+    @property
+    def spot(self) -> bool:
+        return is_spot(self.name)
+
+    @property
+    def machine(self) -> InstanceType:
+        """What a cloud is asked for: to it spot is a way to rent a type, and no type."""
+        if not self.spot:
+            return self
+        return replace(self, name=on_demand(self.name), family=on_demand(self.family))
 
     def __hash__(self) -> int:
         return hash(self.name)

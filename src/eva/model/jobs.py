@@ -7,13 +7,14 @@ from functools import cached_property
 
 from eva.model.ids import Workload
 from eva.model.resources import Demand
+from eva.model.spot import on_demand
 
 
 @dataclass(frozen=True, slots=True)
 class StandaloneThroughput:
     """Iterations per second of a task that runs alone, per family where it differs.
 
-    Optional everywhere: what nobody states, the Profiler measures.
+    Optional everywhere: what nobody states, the Profiler measures. A machine on spot is as fast.
     """
 
     default: float | None = None
@@ -23,6 +24,7 @@ class StandaloneThroughput:
         object.__setattr__(self, "per_family", tuple(sorted(self.per_family)))
 
     def on(self, family: str) -> float | None:
+        family = on_demand(family)
         for name, throughput in self.per_family:
             if name == family:
                 return throughput
@@ -66,3 +68,8 @@ class JobSpec:
     retries: int = 0
     max_duration_ms: int | None = None
     priority: int = 0
+
+    @property
+    def spot(self) -> bool:
+        """Whether some of it may run on spot."""
+        return any(task.demand.spot for task in self.tasks)

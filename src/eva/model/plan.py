@@ -62,4 +62,13 @@ class ClusterPlan:
 
     @property
     def hourly_micros(self) -> int:
+        """What it costs all told, the risk of interruptions included."""
         return sum(planned.type.hourly_micros for planned in self.instances)
+
+    @property
+    def billed_micros(self) -> int:
+        return sum(planned.type.billed_micros for planned in self.instances)
+
+    @property
+    def risk_micros(self) -> int:
+        return self.hourly_micros - self.billed_micros

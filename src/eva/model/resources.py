@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from eva.model.spot import is_spot, on_demand
 from eva.model.units import MIB_PER_GB, MILLIS_PER_CPU
 
 
@@ -65,11 +66,13 @@ class Demand:
     """What one task needs: `default` on every family that `per_family` does not name.
 
     With `default` None the task runs on the named families only. `per_family` is kept sorted, so
-    that equal demands compare and hash equal.
+    that equal demands compare and hash equal. Families on spot are never named: with `spot` the
+    task may run there too, and needs what it needs on demand.
     """
 
     default: Resources | None
     per_family: tuple[tuple[str, Resources], ...] = ()
+    spot: bool = False
 
     def __post_init__(self) -> None:
         if self.default is None and not self.per_family:
@@ -89,11 +92,13 @@ class Demand:
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.default, self.per_family))
+        return hash((self.default, self.per_family, self.spot))
 
     def __hash__(self) -> int:
         return self._hash
 
     def on(self, family: str) -> Resources | None:
         """The demand on this family, or None where the task cannot run at all."""
+        if is_spot(family):
+            return self.on(on_demand(family)) if self.spot else None
         return self._by_family.get(family, self.default)

@@ -97,6 +97,14 @@ class Cloud:
         if faults.strikes(settings.instance_unreachable):
             self._timeline.after(faults.soon_ms(), lambda: self._silence(instance))
 
+        if settings.interruptions_per_hour and instance.type.spot:
+            self._timeline.after(faults.until_interrupted_ms(), lambda: self._interrupt(instance))
+
+    def _interrupt(self, instance: WorldInstance) -> None:
+        if not instance.terminating:
+            instance.interrupted = True
+            self._give_notice(instance)
+
     def _lose(self, instance: WorldInstance) -> None:
         if not instance.gone:
             self._end(instance)

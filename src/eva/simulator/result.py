@@ -52,6 +52,8 @@ class InstanceRow:
     used_ms: tuple[int, int, int]  # GPU-ms, millicore-ms, MiB-ms
     capacity: Resources
     spent_ms: Mapping[str, float]
+    spot: bool = False
+    interrupted: bool = False  # taken back, or about to be when it ended
 
     @property
     def uptime_ms(self) -> int:
@@ -82,6 +84,16 @@ class SimulationResult:
     @property
     def jobs_finished(self) -> int:
         return sum(row.state == "finished" for row in self.jobs)
+
+    @property
+    def interruptions(self) -> int:
+        """Instances on spot that the cloud wanted back while they were in use."""
+        return sum(row.interrupted for row in self.instances)
+
+    @property
+    def spot_hours(self) -> float:
+        """The time for which instances on spot were paid for."""
+        return sum(row.uptime_ms for row in self.instances if row.spot) / MS_PER_HOUR
 
     @property
     def jct_hours(self) -> tuple[float, ...]:

@@ -30,12 +30,12 @@ def instance_row(instance: WorldInstance) -> InstanceRow:
     return InstanceRow(
         instance=instance.id,
         type=instance.type.name,
-        hourly_micros=instance.type.hourly_micros,
+        hourly_micros=instance.type.billed_micros,
         launched_ms=instance.launched_ms,
         acquired_ms=acquired_ms,
         ready_ms=instance.ready_ms,
         ended_ms=ended_ms,
-        cost_micros=cost_micros(instance.type.hourly_micros, ended_ms - acquired_ms),
+        cost_micros=cost_micros(instance.type.billed_micros, ended_ms - acquired_ms),
         tasks_hosted=instance.hosted,
         task_ms=instance.task_ms,
         running_ms=instance.running_ms,
@@ -43,4 +43,6 @@ def instance_row(instance: WorldInstance) -> InstanceRow:
         used_ms=(instance.used_ms[0], instance.used_ms[1], instance.used_ms[2]),
         capacity=instance.type.capacity,
         spent_ms=dict(instance.spent_ms),
+        spot=instance.type.spot,
+        interrupted=instance.interrupted,
     )

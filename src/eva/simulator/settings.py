@@ -36,6 +36,9 @@ class FaultSettings:
     while it is computed. A crash happens within `within_ms` after the task has started; an
     instance is lost, or gets a spot notice, within `within_ms` after it has registered. Prices may
     change before every round.
+
+    `interruptions_per_hour` is no probability but a rate, and strikes what is on spot alone: it is
+    told `spot_deadline_ms` ahead, and taken at the deadline.
     """
 
     seed: int = 0
@@ -43,6 +46,7 @@ class FaultSettings:
     instance_lost: float = 0.0
     instance_unreachable: float = 0.0
     spot_notice: float = 0.0
+    interruptions_per_hour: float = 0.0
     start_failed: float = 0.0
     checkpoint_failed: float = 0.0
     task_crashes: float = 0.0
@@ -64,6 +68,7 @@ class FaultSettings:
                 self.instance_lost,
                 self.instance_unreachable,
                 self.spot_notice,
+                self.interruptions_per_hour,
                 self.start_failed,
                 self.checkpoint_failed,
                 self.task_crashes,

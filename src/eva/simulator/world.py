@@ -53,6 +53,7 @@ class WorldInstance:
     ended_ms: int | None = None
     terminating: bool = False
     silent: bool = False
+    interrupted: bool = False
     images: set[str] = field(default_factory=set)
     prepared: dict[TaskId, int] = field(default_factory=dict)
     copies: dict[TaskId, Copy] = field(default_factory=dict)

@@ -15,6 +15,7 @@ import numpy as np
 
 from eva.model.catalog import Catalog
 from eva.model.errors import InputError
+from eva.model.jobs import JobSpec, TaskSpec
 from eva.model.resources import Demand, Resources
 from eva.traces.assembly import WorkloadNames, make_job, shape_of
 from eva.traces.rng import Source, generator
@@ -106,6 +107,23 @@ def _scaled(demand: Demand, gpus: int, catalog: Catalog) -> Demand:
             min(amount.memory_mib * gpus // before, room.memory_mib),
         )
     )
+
+
+def allowing_spot(trace: Trace) -> Trace:
+    """Every task may run on spot instances; equal specs stay one object."""
+    tasks: dict[TaskSpec, TaskSpec] = {}
+    jobs: dict[JobSpec, JobSpec] = {}
+
+    def changed(spec: JobSpec) -> JobSpec:
+        for task in spec.tasks:
+            if task not in tasks:
+                tasks[task] = replace(task, demand=replace(task.demand, spot=True))
+        return replace(spec, tasks=tuple(tasks[task] for task in spec.tasks))
+
+    for job in trace.jobs:
+        if job.spec not in jobs:
+            jobs[job.spec] = changed(job.spec)
+    return trace.with_jobs(replace(job, spec=jobs[job.spec]) for job in trace.jobs)
 
 
 def _with_demand(job: TraceJob, demand: Demand, names: WorkloadNames, pool: SpecPool) -> TraceJob:

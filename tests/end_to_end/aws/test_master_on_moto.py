@@ -10,7 +10,7 @@ import base64
 import re
 import shutil
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,12 +27,14 @@ from eva.cli.serving import start_in_background
 from eva.inputs import catalogs
 from eva.master.clock import wall_ms
 from eva.master.options import ServeOptions
+from eva.master.words import Submission
 from eva.model.errors import OperatorError
 from eva.model.ids import InstanceId
 from eva.ports.cloud import REAP_AFTER_MS, LaunchIntent
 from tests.end_to_end.live.cluster import LiveCluster
-from tests.support.cloud_proxy import CloudProxy, Launch
+from tests.support.cloud_proxy import CloudProxy, Launch, refusal
 from tests.support.moto_server import IMAGE, REGION, aws_credentials, direct_client, moto_address
+from tests.support.price_list import serve_spot_prices
 
 __all__ = ["aws_credentials", "moto_address"]  # fixtures by being here
 pytestmark = pytest.mark.usefixtures("aws_credentials")
@@ -44,13 +46,21 @@ SETTINGS = AwsSettings("tests", REGION, IMAGE, ZONES)
 JOB = "name: train\nrun: train --all\nresources: {gpus: 1, cpus: 4, memory: 16GB}\n"
 
 
+def _as_moto_has_it(_proxy: CloudProxy) -> None: ...
+
+
 @contextmanager
-def aws_cluster(home: Path, moto: tuple[str, int]) -> Iterator[tuple[LiveCluster, CloudProxy]]:
+def aws_cluster(
+    home: Path,
+    moto: tuple[str, int],
+    prepare: Callable[[CloudProxy], None] = _as_moto_has_it,
+) -> Iterator[tuple[LiveCluster, CloudProxy]]:
     client = direct_client("s3", moto)
     client.create_bucket(Bucket=BUCKET)
     client.close()
     proxy = CloudProxy(moto, wall_ms)
     with proxy.running() as endpoint:
+        prepare(proxy)
         home.mkdir(exist_ok=True)
         config_file.write(home / "aws.yaml", AwsConfig(SETTINGS, BUCKET))
         cluster = LiveCluster(home)
@@ -177,6 +187,81 @@ def test_a_master_that_lost_its_disk_ends_what_was_rented_and_rents_anew(
         cluster.until(lambda client: proxy.alive() == [new], within_s=120)
         with cluster.client() as client:
             assert [each.id for each in client.instances()] == ["i-1"]
+
+
+# Spot
+
+ON_SPOT = JOB.replace("gpus: 1", "use_spot: true, gpus: 1")
+
+
+def one_price_on_spot(proxy: CloudProxy) -> None:
+    serve_spot_prices(proxy, {"g4dn.xlarge": "0.2000"}, ZONES[1])
+
+
+def know_the_prices(cluster: LiveCluster) -> None:
+    """The price on spot is not the catalog's: it has to be heard from EC2 first."""
+    cluster.until(
+        lambda client: sum(each.kind == "CatalogChanged" for each in client.events()) == 2
+    )
+
+
+def runs(proxy: CloudProxy) -> list[tuple[str, str | None]]:
+    """What was asked for: the type, and the market if it is not the usual one."""
+    return [
+        (each["InstanceType"], each.get("InstanceMarketOptions.MarketType"))
+        for each in proxy.asked
+        if each.get("Action") == "RunInstances"
+    ]
+
+
+def test_a_job_that_allows_spot_is_rented_for_there_and_outlives_its_master(
+    tmp_path: Path, moto_address: tuple[str, int]
+) -> None:
+    with aws_cluster(tmp_path, moto_address, one_price_on_spot) as (cluster, proxy):
+        know_the_prices(cluster)
+        with cluster.client() as client:
+            preview = client.preview(Submission(job_file=ON_SPOT))
+        (place,) = preview.instances
+        assert (place.type, place.hourly_micros) == ("g4dn.xlarge:spot", 200_000)
+        assert (preview.added_micros, place.risk_micros > 0) == (200_000, True)
+        job = cluster.submit(ON_SPOT)
+        cluster.until(lambda client: proxy.launches)
+        (launch,) = proxy.launches
+        assert runs(proxy) == [("g4dn.xlarge", "spot")]
+        assert launch.params["InstanceMarketOptions.SpotOptions.SpotInstanceType"] == "one-time"
+        check_request(launch, cluster.options.endpoint_url)
+        cluster.until(lambda client: client.instances()[0].acquired_ms is not None)
+        cluster.kill()
+        cluster.start()
+        with cluster.client() as client:
+            (instance,) = client.instances()
+            told = client.explain(instance.id)
+        assert (instance.type, instance.hourly_micros) == ("g4dn.xlarge:spot", 200_000)
+        assert instance.risk_micros == place.risk_micros
+        assert "about once in 20h00m" in told.text
+        assert "for the risk of interruption" in told.text
+        with cluster.client() as client:
+            client.cancel(job)
+        cluster.until(lambda client: not client.instances())
+        assert len(proxy.launches) == 1
+        assert proxy.alive() == []
+        assert cluster.unpaid() == 0
+
+
+def test_what_is_refused_on_spot_is_rented_on_demand_at_once(
+    tmp_path: Path, moto_address: tuple[str, int]
+) -> None:
+    with aws_cluster(tmp_path, moto_address, one_price_on_spot) as (cluster, proxy):
+        know_the_prices(cluster)
+        proxy.script.next["RunInstances"].append(refusal("MaxSpotInstanceCountExceeded"))
+        cluster.submit(ON_SPOT)
+        cluster.until(lambda client: proxy.launches)
+        assert runs(proxy) == [("g4dn.xlarge", "spot"), ("g4dn.xlarge", None)]
+        with cluster.client() as client:
+            (instance,) = client.instances()
+            (refused,) = [e.text for e in client.events() if e.kind == "LaunchRefused"]
+        assert (instance.type, instance.risk_micros) == ("g4dn.xlarge", 0)
+        assert "MaxSpotInstanceCountExceeded" in refused
 
 
 @pytest.mark.parametrize(

@@ -48,3 +48,14 @@ def test_what_is_not_there_is_suggested(eva: Eva) -> None:
 def test_a_narrow_terminal_is_kept_to(eva: Eva) -> None:
     for line in eva("catalog", "list", columns=50).out.splitlines():
         assert len(line) <= 50
+
+
+def test_the_risk_on_spot_is_shown_and_explained(eva: Eva) -> None:
+    outcome = eva("catalog", "show", "aws", "--family", "p5", columns=80)
+    first = outcome.out.splitlines()[1].split()
+    assert first[4:7] == ["$55.0400", "$27.5200", first[6]]
+    assert first[6] > "$0"
+    assert "one in 20h00m" in outcome.out
+    (kind, _) = eva("catalog", "show", "aws", "--family", "p5", "--json").json["types"]
+    assert f"${kind['interruption_risk_usd_per_hour']:.4f}" == first[6]
+    assert "risk" not in eva("catalog", "show", "paper").out

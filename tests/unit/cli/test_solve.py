@@ -170,3 +170,42 @@ def test_help_names_policies_that_exist(eva: Eva) -> None:
 def test_a_narrow_terminal_is_kept_to(eva: Eva) -> None:
     for line in eva(*WORKED, columns=60).out.splitlines():
         assert len(line) <= 60
+
+
+SPOT_CATALOG = (
+    "instance_type,family,gpus,cpus,memory_gb,usd_per_hour,spot_usd_per_hour\none,g,1,4,16,1,0.4\n"
+)
+SPOT_TASKS = f"{HEADER},use_spot\na,w,1,4,16,true\nb,w,1,4,16,\n"
+
+
+def test_spot_is_for_tasks_that_allow_it_and_its_risk_is_told(eva: Eva, tmp_path: Path) -> None:
+    catalog, tasks = tmp_path / "prices.csv", tmp_path / "tasks.csv"
+    catalog.write_text(SPOT_CATALOG)
+    tasks.write_text(SPOT_TASKS)
+    asked = ("solve", "--tasks", str(tasks), "--catalog", str(catalog))
+    solved = eva(*asked, "--json").json
+    told = {tuple(each["tasks"]): each for each in solved["instances"]}
+    on_spot, steady = told[("a",)], told[("b",)]
+    assert (on_spot["type"], on_spot["spot"], on_spot["usd_per_hour"]) == ("one:spot", True, 0.4)
+    assert (steady["type"], steady["spot"], steady["usd_per_hour"]) == ("one", False, 1)
+    # One in twenty hours, of ten minutes of a dollar an hour.
+    risk = on_spot["interruption_risk_usd_per_hour"]
+    assert risk == pytest.approx(1 / 6 / 20, abs=1e-6)
+    assert steady["interruption_risk_usd_per_hour"] == 0
+    assert solved["cost_usd_per_hour"] == 1.4
+    assert solved["interruption_risk_usd_per_hour"] == risk
+    assert solved["cost_with_risk_usd_per_hour"] == pytest.approx(1.4 + risk)
+    assert solved["gap"] == pytest.approx(0)
+    text = eva(*asked).out
+    assert "$1.4083 per hour for 2 tasks" in text
+    assert "of which $1.4000 is paid and $0.0083 is the risk of interruption" in text
+    assert "one:spot at $0.4083 (of which $0.0083 for the risk of interruption): a, alone" in text
+
+
+def test_without_a_task_that_allows_it_there_is_no_word_of_spot(eva: Eva, tmp_path: Path) -> None:
+    catalog, tasks = tmp_path / "prices.csv", tmp_path / "tasks.csv"
+    catalog.write_text(SPOT_CATALOG)
+    tasks.write_text(f"{HEADER}\na,w,1,4,16\n")
+    text = eva("solve", "--tasks", str(tasks), "--catalog", str(catalog)).out
+    assert "$1.00 per hour" in text
+    assert "spot" not in text

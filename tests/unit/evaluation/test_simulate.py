@@ -6,6 +6,7 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -225,3 +226,36 @@ def test_numbers_are_finite(eva: Eva, trace_file: Path) -> None:
             assert math.isfinite(value)
 
     walk(eva("simulate", str(trace_file), "--first", "1", "--json").json)
+
+
+# Spot
+
+
+def test_on_spot_it_costs_less_and_risk_takes_some_of_that_back(eva: Eva, trace_file: Path) -> None:
+    def told(*options: str) -> Any:
+        asked = ("simulate", str(trace_file), "--catalog", "aws", *options, "--json")
+        return eva(*asked).json
+
+    steady, calm, rough = told(), told("--spot", "0"), told("--spot", "2")
+    assert (steady["spot_hours"], steady["interruptions"]) == (0, 0)
+    assert calm["interruptions"] == 0 < calm["spot_hours"]
+    assert rough["interruptions"] > 0
+    assert calm["lower_bound_usd"] < calm["total_cost_usd"] < rough["total_cost_usd"]
+    assert rough["total_cost_usd"] < steady["total_cost_usd"] < steady["no_packing_cost_usd"]
+    assert calm["no_packing_cost_usd"] == steady["no_packing_cost_usd"]
+    assert calm["lower_bound_usd"] < steady["lower_bound_usd"]
+    assert rough["jobs_finished"] == steady["jobs_finished"] == 30
+    assert {**told("--spot", "2"), "cpu_s": 0} == {**rough, "cpu_s": 0}
+    assert told("--spot", "2", "--seed", "1")["interruptions"] != rough["interruptions"]
+
+
+def test_interruptions_are_told_where_anything_was_on_spot(eva: Eva, trace_file: Path) -> None:
+    asked = ("simulate", str(trace_file), "--catalog", "aws")
+    assert "interruptions" in eva(*asked, "--spot", "2").out
+    assert "interruptions" not in eva(*asked).out
+
+
+def test_spot_needs_prices_for_it(eva: Eva, trace_file: Path) -> None:
+    outcome = eva("simulate", str(trace_file), "--spot", "1")
+    assert outcome.code == 2
+    assert "catalog paper has no price on spot" in outcome.err

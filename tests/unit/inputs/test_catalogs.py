@@ -152,3 +152,11 @@ def test_a_catalog_without_cpus(tmp_path: Path) -> None:
 def test_an_unknown_name_suggests() -> None:
     with pytest.raises(InputError, match=r"did you mean 'paper'\?"):
         catalogs.load("papr")
+
+
+def test_names_on_spot_are_ours_to_give(tmp_path: Path) -> None:
+    found = complaints(tmp_path, f"{HEADER}\na:spot,x,0,2,4,0.1\nb,x:spot,0,2,4,0.1\n")
+    assert [line.partition(" is what")[0] for line in found] == [
+        "types.csv:2: instance_type: 'a:spot'",
+        "types.csv:3: family: 'x:spot'",
+    ]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from eva.inputs import job_file, job_file_reference
 from eva.inputs.job_file import parse
+from eva.master.definitions import workload_of
 from eva.model.errors import InputError
 from eva.model.resources import Resources
 from tests.support.requirements import REPOSITORY
@@ -188,3 +189,18 @@ def test_the_reference_is_up_to_date(name: str, content: object) -> None:
     assert callable(content)
     remedy = "run: python -m eva.inputs.job_file_reference docs"
     assert (REPOSITORY / "docs" / name).read_text() == content(), remedy
+
+
+def test_jobs_are_not_on_spot_unless_they_say_so() -> None:
+    assert not parse("run: x\n", "job.yaml").resources.demand.spot
+    willing = parse("run: x\nresources: {use_spot: true}\n", "job.yaml")
+    assert willing.resources.demand.spot
+    (problem,) = problems_of("run: x\nresources: {use_spot: maybe}\n")
+    assert "must be true or false" in problem
+
+
+def test_where_a_job_may_run_does_not_change_how_it_behaves() -> None:
+    """What is learned of a workload holds on spot too, and was learned before there was spot."""
+    text = "name: a\nrun: x\nresources: {{cpus: 2, use_spot: {}}}\n"
+    names = {workload_of(parse(text.format(w), "job.yaml"), None) for w in ("true", "false")}
+    assert names == {"a-aad716d5d5"}

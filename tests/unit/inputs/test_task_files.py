@@ -228,3 +228,14 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         task_files.load(str(tmp_path / "absent.csv"))
     with pytest.raises(InputError, match="is a folder"):
         task_files.load(str(tmp_path))
+
+
+def test_tasks_say_whether_they_may_run_on_spot(tmp_path: Path) -> None:
+    rows = "a,w,1,2,3,true\nb,w,1,2,3,No\nc,w,1,2,3,\nd,w,1,2,3,1\n"
+    file = load(tmp_path, f"{HEADER},use_spot\n{rows}")
+    assert [task.spec.demand.spot for task in file.tasks] == [True, False, False, True]
+    yaml = "- {id: a, workload: w, gpus: 1, cpus: 2, memory_gb: 3, use_spot: true}\n"
+    (task,) = load(tmp_path, yaml, "tasks.yaml").tasks
+    assert task.spec.demand.spot
+    (problem,) = complaints(tmp_path, f"{HEADER},use_spot\na,w,1,2,3,maybe\n")
+    assert "'maybe' is neither true nor false" in problem

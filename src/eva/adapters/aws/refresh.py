@@ -114,7 +114,7 @@ def _refreshed(
 ) -> Refreshed:
     prices = fetched.completed(before)
     delays = {kind.family: kind.delays for kind in before}
-    catalog, left_out = priced_catalog(before.name, found, prices, delays)
+    catalog, left_out = priced_catalog(before.name, found, prices, delays, now_ms)
     unfit = prices.unfit([kind.name for kind in catalog], now_ms)
     return Refreshed(catalog, prices, unfit, [*problems, *left_out])
 

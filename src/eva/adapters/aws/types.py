@@ -29,16 +29,25 @@ def shapes(described: Iterable[Mapping[str, Any]]) -> list[TypeShape]:
 
 
 def priced_catalog(
-    name: str, found: Iterable[TypeShape], prices: Prices, delays: Mapping[str, InstanceDelays]
+    name: str,
+    found: Iterable[TypeShape],
+    prices: Prices,
+    delays: Mapping[str, InstanceDelays],
+    now_ms: int,
 ) -> tuple[Catalog, list[str]]:
-    """The types that have a price, and why the others were left out. `delays` are by family."""
+    """The types that have a price, and why the others were left out. `delays` are by family.
+
+    An old price on demand is still good enough to rent by; an old one on spot is not, since there
+    is another way to rent the same machine, whose price does not change by the hour.
+    """
     types, left_out = [], []
     for shape in found:
         price = prices.of(shape.name)
         if price is None:
             left_out.append(f"{shape.name}: no price is known, and it is not free")
             continue
-        spot = prices.of(shape.name, Market.SPOT)
+        unfit = prices.unfit([shape.name], now_ms, Market.SPOT)
+        spot = None if unfit else prices.of(shape.name, Market.SPOT)
         types.append(
             InstanceType(
                 shape.name,

@@ -20,12 +20,12 @@ from eva.adapters.aws.listing import AwsPriceList
 from eva.adapters.aws.pacing import Pacer
 from eva.adapters.aws.price_list import on_demand_micros, spot_micros
 from eva.adapters.aws.prices import STALE_AFTER_MS, Market, Price, PriceFile, Prices
-from eva.adapters.aws.refresh import PriceSources, refresh
+from eva.adapters.aws.refresh import PriceSources, refresh, remembered
 from eva.model.catalog import Catalog, InstanceDelays, InstanceType
 from eva.model.resources import Resources
 from tests.support.cloud_proxy import LOST_REPLY, CloudProxy, refusal
 from tests.support.moto_server import CREDENTIALS, REGION
-from tests.support.price_list import offer, products, serve_price_list
+from tests.support.price_list import offer, products, serve_price_list, serve_spot_prices
 from tests.unit.adapters.aws.harness import ZONES, Bench, Clock
 
 NOW_MS = 1_800_000_000_000
@@ -157,6 +157,31 @@ async def test_a_refresh_gives_types_with_their_prices(bench: Bench, tmp_path: P
     assert (cpu.hourly_micros, cpu.delays.acquire_ms, cpu.price_as_of) == (96_000, 7, DATE)
     assert gpu.spot_hourly_micros == 10, "what moto says of every type: 0.00001"
     assert file.load().of("m5.large") == Price(96_000, NOW_MS)
+
+
+@anyio
+async def test_a_price_on_spot_is_used_for_a_week_and_what_has_none_is_not_on_spot(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """The machine is still to be had on demand, at a price that does not change by the hour."""
+    serve_price_list(bench.proxy, CATALOG)
+    serve_spot_prices(bench.proxy, {"g4dn.xlarge": "0.2", "m5.large": "0"}, ZONES[0])
+    file, clock = PriceFile(tmp_path / "prices.json"), a_clock()
+    async with sources(bench) as found:
+        fresh = await refresh(found, file, CATALOG, clock)
+    assert [kind.spot_hourly_micros for kind in fresh.catalog] == [200_000, None]
+    clock.advance(STALE_AFTER_MS)
+    assert remembered(file, CATALOG, clock()).catalog.types == fresh.catalog.types
+    clock.advance(1)
+    old = remembered(file, CATALOG, clock()).catalog
+    assert [kind.spot_hourly_micros for kind in old] == [None, None]
+    assert [kind.hourly_micros for kind in old] == [kind.hourly_micros for kind in CATALOG]
+
+
+def test_typical_prices_of_a_catalog_are_none_to_rent_on_spot_by(tmp_path: Path) -> None:
+    typical = CATALOG.with_types([replace(GPU, spot_hourly_micros=200_000), CPU])
+    known = remembered(PriceFile(tmp_path / "prices.json"), typical, NOW_MS)
+    assert [kind.spot_hourly_micros for kind in known.catalog] == [None, None]
 
 
 @anyio
