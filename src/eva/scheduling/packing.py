@@ -15,16 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
 
 from eva.model.catalog import Catalog, InstanceType
-from eva.model.colocation import ThroughputTable
+from eva.model.colocation import Neighbours, ThroughputTable, neighbours
 from eva.model.ids import Workload
 from eva.model.resources import Resources
 from eva.scheduling.task_classes import TaskClass
-from eva.scheduling.valuation import QUANTA_PER_MICRO, Valuation, crowd_of
+from eva.scheduling.valuation import QUANTA_PER_MICRO, Valuation
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -89,6 +90,7 @@ class Packer:
         self._families: dict[str, _OnFamily] = {}
         self._hostable: dict[str, Ints] = {}
         self._runs: dict[Workload, npt.NDArray[np.bool_]] = {}
+        self.any_set_recorded = any(table.sets_of(group.spec.workload) for group in classes)
 
     def fill(
         self,
@@ -163,8 +165,7 @@ class Packer:
         """Whether any two of the classes are expected to interfere at all."""
         if not self.valuation.interference:
             return False
-        recorded = any(self.table.sets_of(group.spec.workload) for group in self.classes)
-        return recorded or bool((self.pairs < 1).any())
+        return self.any_set_recorded or bool((self.pairs < 1).any())
 
     def runs(self, workload: Workload) -> npt.NDArray[np.bool_]:
         """Which of the classes run `workload`."""
@@ -232,6 +233,7 @@ class _Filling:
         self.value = 0
         self._slowdown = np.ones(len(packer.names))  # of a newcomer, by workload
         self._speed: dict[int, float] = {}  # of the members, by class
+        self._crowd: Neighbours = ()
         self._unshaken = 0.0  # what the members are worth at a standstill: whole micro-dollars
         for choice, count in present:
             for _ in range(count):
@@ -248,7 +250,7 @@ class _Filling:
             kept = self._kept_by_newcomer()
             worth += kept[workload] - stake * (1.0 - self._slowdown)[workload]
         values = np.rint(worth * QUANTA_PER_MICRO)
-        if self.counts and packer.valuation.interference:
+        if self.counts and packer.valuation.interference and packer.any_set_recorded:
             self._correct_recorded(candidates, values)
         position = self._best_aligned(candidates, np.flatnonzero(values == values.max()))
         return int(candidates[position]), int(values[position])
@@ -280,6 +282,8 @@ class _Filling:
         self.counts[choice] = self.counts.get(choice, 0) + 1
         self._unshaken += float(family.alone[choice] - family.stake[choice])
         self.room = self.room.minus(family.demand(choice))
+        if packer.any_set_recorded:
+            self._crowd = neighbours((*self._crowd, packer.classes[choice].spec.workload))
 
     def _kept_by_newcomer(self) -> Floats:
         """What the members keep of what is at stake, as a function of the newcomer's workload."""
@@ -295,8 +299,7 @@ class _Filling:
     def _correct_recorded(self, candidates: Ints, values: Floats) -> None:
         """Where the very set has been observed, its record replaces the pairwise estimate."""
         packer = self._packer
-        crowd = crowd_of([(packer.classes[member], n) for member, n in self.counts.items()])
-        for workload in packer.table.extensions(crowd):
+        for workload in packer.table.extensions(self._crowd):
             for position in np.flatnonzero(packer.runs(workload)[candidates]):
                 counts = dict(self.counts)
                 choice = int(candidates[position])
@@ -369,5 +372,5 @@ def _pair_matrix(names: Sequence[Workload], table: ThroughputTable) -> Floats:
     for i, name in enumerate(names):
         row = table.pairs_of(name)
         if row:
-            matrix[i] = [row.get(other, table.default) for other in names]
+            matrix[i] = list(map(row.get, names, repeat(table.default)))
     return matrix

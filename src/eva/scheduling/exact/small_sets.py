@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from eva.model.catalog import Catalog, InstanceType
-from eva.model.colocation import Neighbours, ThroughputTable
+from eva.model.colocation import ThroughputTable
 from eva.model.ids import Workload
 from eva.scheduling.exact.lp import Floats, Ints
 from eva.scheduling.exact.patterns import undominated
@@ -225,7 +224,7 @@ class _Recorded:
         throughputs: dict[int, list[float]] = {}
         for workload, number in numbers.items():
             for beside, throughput in table.sets_of(workload).items():
-                if len(beside) < _LARGEST_CROWD and _distinct(beside) <= present:
+                if len(beside) < _LARGEST_CROWD and present.issuperset(beside):
                     crowds.setdefault(len(beside), []).append(
                         [number, *[numbers[name] for name in beside]]
                     )
@@ -259,11 +258,6 @@ class _Recorded:
         for column in np.sort(workload, axis=1).T:
             crowd = crowd * self._base + column + 1  # from one: sizes never share a number
         return crowd
-
-
-@lru_cache(maxsize=1 << 16)
-def _distinct(beside: Neighbours) -> frozenset[Workload]:
-    return frozenset(beside)
 
 
 def _join(
