@@ -56,10 +56,12 @@ _RATES = (0.0, 0.1, 0.3)
 _PRICES = frozenset({"GetProducts", "DescribeInstanceTypes", "DescribeSpotPriceHistory"})
 _FORBIDDEN = refusal("UnauthorizedOperation", 403)
 _SHORT_TYPES = ("p3.2xlarge", "p3.8xlarge", "c7i.4xlarge", "r7i.xlarge", "r7i.2xlarge")
+_LARGEST = "p3.16xlarge"  # always to be had somewhere, so every job can be done
+_ONE_ZONE_SHORT = 0.5
 _REFUSALS = ("InsufficientInstanceCapacity", "VcpuLimitExceeded", "Unsupported")
 _REFUSED, _STRAY, _BOOK_LOST, _CANCELLED = 0.05, 0.15, 0.05, 0.3
 _LATEST_MS = 1_000  # that anything is shown; the adapter gives it four times as long
-_FIVE_MINUTES_S = 300.0
+_FIVE_MINUTES_S, _NEXT_PATROLS_S, _LOOK_EVERY_S = 300.0, 60.0, 0.1
 
 _SETTINGS = replace(
     SETTINGS, settle_ms=4 * _LATEST_MS, set_aside_ms=2_000, calls_per_second=100.0, burst=100
@@ -124,6 +126,8 @@ class BadTime:
             for zone in ZONES
             if self.chance.random() < _REFUSED
         }
+        if self.chance.random() < _ONE_ZONE_SHORT:
+            script.no_capacity[_LARGEST, ZONES[0]] = _REFUSALS[0]
 
     def _stray(self, number: int) -> None:
         """Left by a journal that was lost, or by ours and forgotten, or not ours at all."""
@@ -157,13 +161,19 @@ class BadTime:
         """Let everything come to its end, and look at what is there then."""
         began_s = time.monotonic()
         self.feed.finish(machines_lost=False)
-        self.cluster.until(lambda _: {each.ref for each in self.proxy.alive()} == self.foreign)
+        self._until_nothing_is_left()
         took_s = time.monotonic() - began_s
         assert took_s < _FIVE_MINUTES_S
         assert self.machines.running() == []
         self.check_never_twice()
         check_bill(self.cluster, self._asked_for())
         self.say(f"{len(self.feed.accepted)} jobs over and nothing left after {took_s:.0f} s")
+
+    def _until_nothing_is_left(self) -> None:
+        deadline = time.monotonic() + _NEXT_PATROLS_S
+        while left := [each for each in self.proxy.alive() if each.ref not in self.foreign]:
+            assert time.monotonic() < deadline, f"leaked: {left}"
+            time.sleep(_LOOK_EVERY_S)
 
     def check_never_twice(self) -> None:
         twice = {name: n for name, n in self.proxy.per_intent().items() if n > 1}
