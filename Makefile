@@ -11,6 +11,7 @@ READY := $(VENV)/.ready
 WORKERS ?= 2
 SEEDS ?= 10000
 KILLS ?= 50
+AWS_KILLS ?= 200
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test lint format types layers unit demo example paper fidelity bench-packing bench-load docs soak proto lock clean
@@ -70,10 +71,11 @@ bench-load: $(READY) ## what one master carries: 1,000 workers, 10,000 tasks, 50
 docs: $(READY) ## the documentation as HTML in site/; `make test` checks its links and commands
 	$(BIN)/python -m tests.documentation.pages site
 
-soak: $(READY) ## SEEDS=10000 fault schedules, the search for planted bugs, KILLS=50 of a live master
+soak: $(READY) ## SEEDS=10000 fault schedules, planted bugs, KILLS=50 live, AWS_KILLS=200 on AWS emulated
 	$(BIN)/python -m tests.simulation.soak --seeds $(SEEDS) --jobs $(WORKERS)
 	$(BIN)/python -m tests.simulation.soak --mutations --jobs $(WORKERS)
 	$(BIN)/python -m tests.end_to_end.live.kill_soak --kills $(KILLS)
+	$(BIN)/python -m tests.end_to_end.aws.kill_soak --kills $(AWS_KILLS)
 
 proto: $(READY) ## generate the worker protocol's messages from proto/
 	PYTHON=$(BIN)/python proto/generate.sh

@@ -9,6 +9,7 @@ is moto's own answer. It keeps its own list of what was launched, so that tests 
 from __future__ import annotations
 
 import http.client
+import sys
 import threading
 import urllib.parse
 import xml.etree.ElementTree as ET
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Protocol
 
 Params = dict[str, str]
 NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15"
@@ -41,6 +43,20 @@ class Launch:
             if name.startswith("TagSpecification.1.Tag.") and value == key:
                 return self.params[name.removesuffix(".Key") + ".Value"]
         return None
+
+
+class Machines(Protocol):
+    """What is behind the instances, where anything is. Called with the proxy's lock held."""
+
+    def boot(self, launch: Launch) -> None: ...
+
+    def power_off(self, launch: Launch) -> None:
+        """Begin to; returns at once."""
+        ...
+
+    def is_off(self, launch: Launch) -> bool:
+        """Nothing runs there any more: it was powered off, or powered itself off."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -76,11 +92,18 @@ class Script:
     terminated_after_ms: int = 0
     answers: dict[str, str | Callable[[bytes], str]] = field(default_factory=dict)  # not moto's
     on_call: Callable[[str], None] = lambda _action: None
+    on_effect: Callable[[str], None] = lambda _action: None  # before the answer is sent
 
 
 class CloudProxy:
-    def __init__(self, upstream: tuple[str, int], clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        upstream: tuple[str, int],
+        clock: Callable[[], int],
+        machines: Machines | None = None,
+    ) -> None:
         self.upstream = upstream
+        self.machines = machines
         self.script = Script(clock)
         self.launches: list[Launch] = []
         self.calls: list[str] = []
@@ -94,7 +117,10 @@ class CloudProxy:
         return Counter(each.tag("eva:instance") for each in self.launches)
 
     def alive(self) -> list[Launch]:
-        return [each for each in self.launches if each.ending_ms is None]
+        with self._lock:
+            for each in self.launches:
+                self._notice_end(each)
+            return [each for each in self.launches if each.ending_ms is None]
 
     def reset(self) -> None:
         """Everything is as at the start, at moto too."""
@@ -115,8 +141,7 @@ class CloudProxy:
         class Handler(_Handler):
             cloud = proxy
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
+        server = _Server(("127.0.0.1", 0), Handler)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
@@ -135,12 +160,14 @@ class CloudProxy:
             self.asked.append(params)
             fault = self._fault(action)
             self.script.on_call(action)
-            if fault is not None and fault.code is not None:
-                return fault.status, error_body(fault.code, json="X-Amz-Target" in handler.headers)
-            if fault is not None and not fault.took_effect:
+            if fault is None or fault.took_effect:
+                answer = self._carry_out(action, params, handler, body)
+                self.script.on_effect(action)
+            if fault is None:
+                return answer
+            if fault.code is None:
                 return None
-            answer = self._carry_out(action, params, handler, body)
-            return None if fault is not None else answer
+            return fault.status, error_body(fault.code, json="X-Amz-Target" in handler.headers)
 
     def _fault(self, action: str) -> Fault | None:
         queue = self.script.next[action]
@@ -187,9 +214,10 @@ class CloudProxy:
             root = ET.fromstring(reply)
             ref = root.findtext(f".//{{{NAMESPACE}}}instanceId")
             assert ref, "moto's reply names no instance"
-            self.launches.append(
-                Launch(ref, token, params, now_ms, now_ms + self.script.visible_after_ms)
-            )
+            launch = Launch(ref, token, params, now_ms, now_ms + self.script.visible_after_ms)
+            self.launches.append(launch)
+            if self.machines is not None:
+                self.machines.boot(launch)
             reply = self._as_seen(reply, even_new=True)
             self._tokens[token] = (params, reply)
         return status, reply
@@ -213,6 +241,16 @@ class CloudProxy:
         launch = self._of(ref)
         if launch is not None and launch.ending_ms is None:
             launch.ending_ms = self.script.clock()
+            if self.machines is not None:
+                self.machines.power_off(launch)
+
+    def _notice_end(self, launch: Launch) -> None:
+        """A machine that powered itself off has terminated its instance."""
+        if launch.ending_ms is None and self._is_off(launch):
+            launch.ending_ms = self.script.clock()
+
+    def _is_off(self, launch: Launch) -> bool:
+        return self.machines is not None and self.machines.is_off(launch)
 
     def _as_seen(self, reply: bytes, *, even_new: bool = False) -> bytes:
         root = ET.fromstring(reply)
@@ -242,8 +280,10 @@ class CloudProxy:
 
     def _state(self, launch: Launch) -> str:
         now_ms = self.script.clock()
+        self._notice_end(launch)
         if launch.ending_ms is not None:
             over = now_ms >= launch.ending_ms + self.script.terminated_after_ms
+            over = over and (self.machines is None or self.machines.is_off(launch))
             return "terminated" if over else "shutting-down"
         return (
             "running" if now_ms >= launch.launched_ms + self.script.running_after_ms else "pending"
@@ -274,6 +314,15 @@ class CloudProxy:
             return response.status, response.read()
         finally:
             connection.close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A caller that was killed in its call is nothing to tell of; anything else is."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]  # as it came
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +24,7 @@ IMAGE = "ami-0123456789abcdef0"
 @contextmanager
 def running_moto() -> Iterator[tuple[str, int]]:
     """The address of a server that lives as long as the block."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it tells of every call
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
@@ -48,8 +50,16 @@ def moto_address() -> Iterator[tuple[str, int]]:
         yield address
 
 
+@contextmanager
+def credentials_set() -> Iterator[None]:
+    """In the environment, as a user would have them."""
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in CREDENTIALS.items():
+            environment.setenv(name, value)
+        yield
+
+
 @pytest.fixture
-def aws_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Credentials in the environment, as a user would have them."""
-    for name, value in CREDENTIALS.items():
-        monkeypatch.setenv(name, value)
+def aws_credentials() -> Iterator[None]:
+    with credentials_set():
+        yield

@@ -51,7 +51,7 @@ def master_settings(options: ServeOptions) -> MasterSettings:
         round_ms=round_ms,
         containers=options.runtime == "docker",
     )
-    return _TIMES[options.cloud](settings)
+    return _TIMES[options.cloud](options, settings)
 
 
 # Local
@@ -64,7 +64,7 @@ def _local(options: ServeOptions, journal: Journal, authority: Authority) -> Sur
     return _assembled(options, journal, authority, cloud, options.storage or str(home / "storage"))
 
 
-def _local_times(settings: MasterSettings) -> MasterSettings:
+def _local_times(_options: ServeOptions, settings: MasterSettings) -> MasterSettings:
     """Everything is on this machine, and may be looked at often."""
     return replace(
         settings,
@@ -103,12 +103,15 @@ def _aws(options: ServeOptions, journal: Journal, authority: Authority) -> Surro
     return replace(around, priced=Priced(prices, partial(offered, options)))
 
 
-def _aws_times(settings: MasterSettings) -> MasterSettings:
-    """Calls are counted, machines take minutes to boot, and networks have bad moments."""
+def _aws_times(options: ServeOptions, settings: MasterSettings) -> MasterSettings:
+    """Calls are counted, machines take minutes to boot, and networks have bad moments.
+
+    For how long EC2 may not show what it has accepted is said once, in the settings of AWS.
+    """
     return replace(
         settings,
         poll_ms=10 * MS_PER_SECOND,
-        settle_ms=60 * MS_PER_SECOND,
+        settle_ms=aws_config(options).settings.settle_ms,
         reap_ms=15 * MS_PER_SECOND,
         unreachable_ms=180 * MS_PER_SECOND,
         setup_limit_ms=1_800 * MS_PER_SECOND,
@@ -175,7 +178,7 @@ _SURROUNDINGS: Mapping[str, Callable[[ServeOptions, Journal, Authority], Surroun
     "local": _local,
     "aws": _aws,
 }
-_TIMES: Mapping[str, Callable[[MasterSettings], MasterSettings]] = {
+_TIMES: Mapping[str, Callable[[ServeOptions, MasterSettings], MasterSettings]] = {
     "local": _local_times,
     "aws": _aws_times,
 }

@@ -12,7 +12,8 @@ import pytest
 
 from eva.adapters.aws.names import Mark
 from eva.model.ids import InstanceId
-from tests.end_to_end.aws.test_master_on_moto import JOB, SETTINGS, aws_cluster
+from tests.end_to_end.aws.cluster import SETTINGS, aws_cluster
+from tests.end_to_end.aws.test_master_on_moto import JOB
 from tests.support.moto_server import IMAGE, aws_credentials, direct_client, moto_address
 
 __all__ = ["aws_credentials", "moto_address"]  # fixtures by being here

@@ -10,75 +10,32 @@ import base64
 import re
 import shutil
 import ssl
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 
-from eva.adapters.aws import AwsSettings, config_file
-from eva.adapters.aws.config_file import AwsConfig
 from eva.adapters.aws.names import Mark
 from eva.adapters.aws.request import user_data
 from eva.adapters.identity.bootstrap import Bootstrap, decode_bootstrap
 from eva.cli.serving import start_in_background
 from eva.inputs import catalogs
-from eva.master.clock import wall_ms
 from eva.master.options import ServeOptions
 from eva.master.words import Submission
 from eva.model.errors import OperatorError
 from eva.model.ids import InstanceId
 from eva.ports.cloud import REAP_AFTER_MS, LaunchIntent
+from tests.end_to_end.aws.cluster import ADVERTISED, BUCKET, SETTINGS, ZONES, aws_cluster
 from tests.end_to_end.live.cluster import LiveCluster
 from tests.support.cloud_proxy import CloudProxy, Launch, refusal
-from tests.support.moto_server import IMAGE, REGION, aws_credentials, direct_client, moto_address
+from tests.support.moto_server import aws_credentials, direct_client, moto_address
 from tests.support.price_list import serve_spot_prices
 
 __all__ = ["aws_credentials", "moto_address"]  # fixtures by being here
 pytestmark = pytest.mark.usefixtures("aws_credentials")
 
-ZONES = ("us-east-1a", "us-east-1b")
-BUCKET = "eva-of-the-tests"
-ADVERTISED = "127.0.0.2"
-SETTINGS = AwsSettings("tests", REGION, IMAGE, ZONES)
 JOB = "name: train\nrun: train --all\nresources: {gpus: 1, cpus: 4, memory: 16GB}\n"
-
-
-def _as_moto_has_it(_proxy: CloudProxy) -> None: ...
-
-
-@contextmanager
-def aws_cluster(
-    home: Path,
-    moto: tuple[str, int],
-    prepare: Callable[[CloudProxy], None] = _as_moto_has_it,
-) -> Iterator[tuple[LiveCluster, CloudProxy]]:
-    client = direct_client("s3", moto)
-    client.create_bucket(Bucket=BUCKET)
-    client.close()
-    proxy = CloudProxy(moto, wall_ms)
-    with proxy.running() as endpoint:
-        prepare(proxy)
-        home.mkdir(exist_ok=True)
-        config_file.write(home / "aws.yaml", AwsConfig(SETTINGS, BUCKET))
-        cluster = LiveCluster(home)
-        cluster.options = ServeOptions(
-            home,
-            port=0,
-            round_s=1.0,
-            cloud="aws",
-            endpoint_url=endpoint,
-            workers_host="127.0.0.1",
-            advertise=ADVERTISED,
-        )
-        cluster.start()
-        try:
-            yield cluster, proxy
-        finally:
-            cluster.down()
-            proxy.reset()
 
 
 def bootstrap_of(launch: Launch, endpoint: str | None) -> Bootstrap:

@@ -191,13 +191,16 @@ class Chaos:
     def fault(self, _action: str) -> Fault | None:
         return self.faults.choice(_FAULTS) if self.faults.random() < self.fault_rate else None
 
-    async def bad_time(self, steps: int) -> None:
+    async def bad_time(self, steps: int, kills: int) -> None:
+        """So many steps, and as many more as it takes to be killed so often."""
         script = self.proxy.script
         script.decide = self.fault
-        for _ in range(steps):
+        stepped = 0
+        while stepped < steps or self.master.kills < kills:
+            stepped += 1
             self._weather()
-            if self.chance.random() < 0.3:
-                self.fuse.points_left = self.chance.randrange(12)
+            if self.chance.random() < 0.6:
+                self.fuse.points_left = self.chance.randrange(9)
             await self._step()
             self.check_never_twice()
             self.bench.clock.advance(self.chance.choice([0, 1_000, 15_000]))

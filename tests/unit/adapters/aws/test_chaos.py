@@ -1,6 +1,6 @@
 """Never twice, never leaked, never wrongly ended: random faults and kills, by seed.
 
-`EVA_CHAOS_SEEDS` says how many; the default is what the suite has time for.
+`EVA_CHAOS_SEEDS` says how many; the default is what the suite has time for, a hundred kills.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tests.unit.adapters.aws.harness import Clock, new_bench
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 SEEDS = int(os.environ.get("EVA_CHAOS_SEEDS", "10"))
+KILLS = 10  # of each seed
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -33,7 +34,8 @@ async def test_a_bad_time_leaves_nothing_behind(
     fuse_the_book(monkeypatch, fuse)
     async with new_bench(tmp_path, *connection) as bench:
         chaos = Chaos(seed, bench, tmp_path, fuse)
-        await chaos.bad_time(steps=20)
+        await chaos.bad_time(steps=20, kills=KILLS)
         await chaos.good_time()
+        assert chaos.master.kills >= KILLS
         chaos.check_nothing_leaked()
         chaos.check_nothing_wrongly_ended()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +15,7 @@ from eva.adapters.aws.sightings import Sighting
 from eva.model.ids import InstanceId
 from eva.ports.cloud import REAP_AFTER_MS, CloudState
 from tests.support.cloud_proxy import THROTTLED, refusal
-from tests.support.moto_server import IMAGE, direct_client
+from tests.support.strays import launch_directly
 from tests.unit.adapters.aws.harness import Bench, intent
 
 NOW_MS = 1_800_000_000_000
@@ -108,36 +107,21 @@ def journal(*names: str) -> Callable[[], Collection[InstanceId]]:
     return lambda: {InstanceId(name) for name in names}
 
 
-def launch_directly(
-    bench: Bench, moto: tuple[str, int], cluster: str | None, name: str, journal: str = ""
-) -> str:
-    """Behind everybody's back, long ago."""
-    client: Any = direct_client("ec2", moto)
-    ours = [] if cluster is None else Mark(cluster, journal).tags(InstanceId(name))
-    specs = [{"ResourceType": "instance", "Tags": ours}] if ours else []
-    made = client.run_instances(ImageId=IMAGE, MinCount=1, MaxCount=1, TagSpecifications=specs)
-    client.close()
-    ref = str(made["Instances"][0]["InstanceId"])
-    params = {
-        "TagSpecification.1.Tag.1.Key": "eva:instance",
-        "TagSpecification.1.Tag.1.Value": name,
-    }
-    bench.proxy.launch_behind(ref, params, bench.clock() - 2 * REAP_AFTER_MS)
-    return ref
+def launch_long_ago(bench: Bench, cluster: str | None, name: str, journal: str = "") -> str:
+    mark = None if cluster is None else Mark(cluster, journal)
+    return launch_directly(bench.proxy, mark, name, bench.clock() - 2 * REAP_AFTER_MS)
 
 
 @pytest.mark.anyio
-async def test_only_what_is_ours_and_unknown_is_ended(
-    bench: Bench, moto_address: tuple[str, int]
-) -> None:
+async def test_only_what_is_ours_and_unknown_is_ended(bench: Bench) -> None:
     cloud = bench.open()
     kept = await cloud.launch(intent("i-1"))
     cluster = bench.settings.cluster
-    unknown = launch_directly(bench, moto_address, cluster, "i-77")
-    double = launch_directly(bench, moto_address, cluster, "i-1")
+    unknown = launch_long_ago(bench, cluster, "i-77")
+    double = launch_long_ago(bench, cluster, "i-1")
     others = [
-        launch_directly(bench, moto_address, "another", "i-77"),
-        launch_directly(bench, moto_address, None, ""),
+        launch_long_ago(bench, "another", "i-77"),
+        launch_long_ago(bench, None, ""),
     ]
     bench.clock.advance(2 * REAP_AFTER_MS)
     done = await cloud.reap(journal("i-1"))
@@ -164,12 +148,10 @@ async def test_the_journal_is_read_after_the_cloud(bench: Bench) -> None:
 
 
 @pytest.mark.anyio
-async def test_ends_are_repeated_until_ec2_says_terminated(
-    bench: Bench, moto_address: tuple[str, int]
-) -> None:
+async def test_ends_are_repeated_until_ec2_says_terminated(bench: Bench) -> None:
     cloud = bench.open()
     bench.proxy.script.terminated_after_ms = 60_000
-    ref = launch_directly(bench, moto_address, bench.settings.cluster, "i-77")
+    ref = launch_long_ago(bench, bench.settings.cluster, "i-77")
     bench.proxy.script.next["TerminateInstances"].extend(
         [refusal("InternalError", 500), THROTTLED, None]
     )
