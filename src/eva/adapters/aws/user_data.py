@@ -97,10 +97,11 @@ Wants=network-online.target
 After=network-online.target docker.service
 StartLimitIntervalSec=3600
 StartLimitBurst=100
-FailureAction=poweroff
+StartLimitAction=poweroff
 
 [Service]
 ExecStart=/var/lib/eva/worker
+ExecStopPost=/bin/sh -c 'if [ "$$EXIT_STATUS" = 3 ]; then systemctl poweroff; fi'
 Environment=HOME=/root
 KillMode=process
 Restart=on-failure
