@@ -3,7 +3,8 @@
 moto ignores client tokens, never runs out of anything, shows everything at once, and ends instances
 at once. This proxy deduplicates tokens as EC2 does, and by its script refuses, throttles, loses
 replies after the call took effect, and shows instances late and their ends later. Everything else
-is moto's own answer. It keeps its own list of what was launched, so that tests can count.
+is moto's own answer. It keeps its own list of what was launched, so that tests can count. Where
+there are machines behind the instances (`ec2_box`), they say in which state each is.
 """
 
 from __future__ import annotations
@@ -18,10 +19,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Protocol
 
 Params = dict[str, str]
 NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15"
-_STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48}
+_STATE_CODES = {
+    "pending": 0,
+    "running": 16,
+    "shutting-down": 32,
+    "terminated": 48,
+    "stopping": 64,
+    "stopped": 80,
+}
 ET.register_namespace("", NAMESPACE)
 
 
@@ -40,6 +49,42 @@ class Launch:
         for name, value in self.params.items():
             if name.startswith("TagSpecification.1.Tag.") and value == key:
                 return self.params[name.removesuffix(".Key") + ".Value"]
+        return None
+
+
+class Machines(Protocol):
+    """What stands behind the instances. All of it returns at once."""
+
+    def begin(self, launch: Launch) -> None: ...
+
+    def end(self, launch: Launch) -> None: ...
+
+    def state(self, launch: Launch) -> str: ...
+
+    def address(self, launch: Launch) -> str | None:
+        """None while it has none, and moto's is shown."""
+        ...
+
+
+class ByTheClock:
+    """No machines: states are a matter of time, as the script says."""
+
+    def __init__(self, proxy: CloudProxy) -> None:
+        self._proxy = proxy
+
+    def begin(self, launch: Launch) -> None: ...
+
+    def end(self, launch: Launch) -> None: ...
+
+    def state(self, launch: Launch) -> str:
+        script = self._proxy.script
+        now_ms = script.clock()
+        if launch.ending_ms is not None:
+            over = now_ms >= launch.ending_ms + script.terminated_after_ms
+            return "terminated" if over else "shutting-down"
+        return "running" if now_ms >= launch.launched_ms + script.running_after_ms else "pending"
+
+    def address(self, launch: Launch) -> str | None:
         return None
 
 
@@ -82,6 +127,7 @@ class CloudProxy:
     def __init__(self, upstream: tuple[str, int], clock: Callable[[], int]) -> None:
         self.upstream = upstream
         self.script = Script(clock)
+        self.machines: Machines = ByTheClock(self)
         self.launches: list[Launch] = []
         self.calls: list[str] = []
         self.asked: list[Params] = []
@@ -109,18 +155,18 @@ class CloudProxy:
     # Serving
 
     @contextmanager
-    def running(self) -> Iterator[str]:
+    def running(self, host: str = "127.0.0.1") -> Iterator[str]:
         proxy = self
 
         class Handler(_Handler):
             cloud = proxy
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server = ThreadingHTTPServer((host, 0), Handler)
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
+            yield f"http://{host}:{server.server_address[1]}"
         finally:
             server.shutdown()
             thread.join()
@@ -187,9 +233,9 @@ class CloudProxy:
             root = ET.fromstring(reply)
             ref = root.findtext(f".//{{{NAMESPACE}}}instanceId")
             assert ref, "moto's reply names no instance"
-            self.launches.append(
-                Launch(ref, token, params, now_ms, now_ms + self.script.visible_after_ms)
-            )
+            launch = Launch(ref, token, params, now_ms, now_ms + self.script.visible_after_ms)
+            self.launches.append(launch)
+            self.machines.begin(launch)
             reply = self._as_seen(reply, even_new=True)
             self._tokens[token] = (params, reply)
         return status, reply
@@ -213,6 +259,7 @@ class CloudProxy:
         launch = self._of(ref)
         if launch is not None and launch.ending_ms is None:
             launch.ending_ms = self.script.clock()
+            self.machines.end(launch)
 
     def _as_seen(self, reply: bytes, *, even_new: bool = False) -> bytes:
         root = ET.fromstring(reply)
@@ -229,25 +276,19 @@ class CloudProxy:
 
     def _retell(self, item: ET.Element, launch: Launch) -> None:
         moment = datetime.fromtimestamp(launch.launched_ms / 1000, UTC)
-        state = self._state(launch)
+        state = self.machines.state(launch)
+        address = self.machines.address(launch)
         texts = {
             "launchTime": moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "instanceState/code": str(_STATE_CODES[state]),
             "instanceState/name": state,
         }
+        if address is not None:
+            texts["privateIpAddress"] = address
         for path, text in texts.items():
             found = item.find("/".join(f"{{{NAMESPACE}}}{part}" for part in path.split("/")))
             assert found is not None, f"moto's reply has no {path}"
             found.text = text
-
-    def _state(self, launch: Launch) -> str:
-        now_ms = self.script.clock()
-        if launch.ending_ms is not None:
-            over = now_ms >= launch.ending_ms + self.script.terminated_after_ms
-            return "terminated" if over else "shutting-down"
-        return (
-            "running" if now_ms >= launch.launched_ms + self.script.running_after_ms else "pending"
-        )
 
     def pass_on(self, handler: _Handler, body: bytes) -> None:
         """Whatever is not a call of EC2's query API: storage, as it is."""
