@@ -79,7 +79,7 @@ if [ -n "$software" ]; then
             apt-get -o DPkg::Lock::Timeout=300 install -y "${newest##*/}-venv"
             "$newest" -m venv --clear environment
         }
-        environment/bin/pip install --quiet "./${software##*/}[server,s3,docker]"
+        environment/bin/pip install --quiet --no-compile "./${software##*/}[server,s3,docker]"
         touch installed
     fi
     python=environment/bin/python
