@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import docker
 
@@ -31,6 +32,11 @@ class Ec2Box:
     machines: Machines
     ec2: Any
     s3: Any
+
+    def client(self, service: str) -> Any:
+        """A client like anybody's, of the endpoint."""
+        where = urlsplit(self.endpoint)
+        return direct_client(service, (where.hostname or "", where.port or 0))
 
     def states(self) -> list[str]:
         """Of every instance that there ever was, as moto has them."""

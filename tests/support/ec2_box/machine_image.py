@@ -44,7 +44,7 @@ class NoMachineImageError(Exception):
 def machine_image() -> str:
     """Its name, once it is there."""
     if not docker_answers():
-        raise NoMachineImageError("Docker does not answer (`docker info`)")
+        raise NoMachineImageError("a Docker that answers (`docker info`)")
     name = f"{NAME}:{_recipe()}"
     with _alone(), closing(docker.from_env(timeout=600)) as client:
         if not client.images.list(name):
@@ -116,7 +116,7 @@ def _install(root: Path) -> None:
     _said(*apt, "install", *_PACKAGES)
     shutil.copytree(_OVERLAY, root, dirs_exist_ok=True)
     units = ("user-data.service", "ec2-metadata.socket")
-    _said("systemctl", "--root", str(root), "enable", *units)
+    _said("chroot", str(root), "systemctl", "enable", *units)
     for waste in ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc"):
         shutil.rmtree(root / waste)
         (root / waste).mkdir()

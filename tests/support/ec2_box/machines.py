@@ -117,10 +117,16 @@ class Machines:
     def all(self) -> list[Machine]:
         return list(self._all.values())
 
+    def console(self, machine: Machine) -> str:
+        """All that it has said; also of one that is gone."""
+        path = self._console(machine)
+        return path.read_text(errors="replace") if path.exists() else ""
+
     def consoles(self) -> str:
-        """What all of them said, for whoever wonders why a test failed."""
-        found = sorted(self._folder.glob("*.console"))
-        return "\n".join(f"--- {path.stem}\n{path.read_text()}" for path in found)
+        return "\n".join(f"--- {each.name}\n{self.console(each)}" for each in self.all())
+
+    def _console(self, machine: Machine) -> Path:
+        return self._folder / f"{machine.name}-{machine.launch.ref}.console"
 
     @contextmanager
     def running(self) -> Iterator[Machines]:
@@ -190,9 +196,8 @@ class Machines:
 
     def _watch(self, machine: Machine) -> None:
         """Its console, until it has ended and is removed."""
-        path = self._folder / f"{machine.name}-{machine.launch.ref}.console"
         try:
-            with path.open("wb") as console:
+            with self._console(machine).open("wb") as console:
                 for words in machine.container.logs(stream=True, follow=True):
                     console.write(words)
                     console.flush()
