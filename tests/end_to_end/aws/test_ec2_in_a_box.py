@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eva_iterator.manifest import MANIFEST_NAME
 
 from eva.adapters.aws import config_file
 from eva.adapters.aws.request import user_data
@@ -35,6 +36,7 @@ pytestmark = [
     pytest.mark.timeout(600),  # the first of them makes the machines' image
 ]
 
+BOOTS_WITHIN_S = 180  # on two cores that others use too
 ONE_CPU = "resources: {cpus: 2, memory: 3GB}\n"
 
 
@@ -82,18 +84,20 @@ def test_the_demo_is_packed_and_moved_by_checkpoint_from_machine_to_machine(
 ) -> None:
     cluster.init()
     cluster.up()
-    # The gang is to be at work still when two more machines have booted.
-    steps = {"two-task": 900, "gpu": 100, "cpu": 50}
-    wishes = [replace(wish, steps=steps[wish.name]) for wish in JOBS]
+    # The gang is to be at work still when two more machines have booted. It comes second: the GPU
+    # job's machine has room for it, in whichever round each of them is planned.
+    steps = {"gpu": 100, "two-task": 900, "cpu": 50}
+    demo = {wish.name: wish for wish in JOBS}
+    wishes = [replace(demo[name], steps=count) for name, count in steps.items()]
     live = cluster.live
     jobs = [live.submit(wish.text_for(PYTHON)) for wish in wishes]
-    live.until(lambda client: any(len(each.tasks) == 3 for each in client.instances()), 60)
+    live.until(lambda client: any(len(each.tasks) == 3 for each in client.instances()))
     live.until_over(jobs, within_s=240)
     with live.client() as client:
         ended = [client.job(job) for job in jobs]
         instances = client.instances(ended=True)
     assert [(job.state, job.failures) for job in ended] == [("finished", 0)] * 3
-    assert [job.migrations for job in ended] == [2, 0, 0]
+    assert [job.migrations for job in ended] == [0, 2, 0]
     kinds = sorted(each.type for each in instances)
     assert kinds == ["c7i.xlarge", "g4dn.12xlarge", "g4dn.2xlarge", "g4dn.2xlarge"]
     for wish, job in zip(wishes, jobs, strict=True):
@@ -114,9 +118,11 @@ def test_the_job_of_a_machine_that_dies_goes_on_on_another(cluster: BoxCluster) 
     text = f"name: steady\nworkdir: .\n{command}\n{ONE_CPU}throughput: 20\nprogress: {{window: 5s}}"
     cluster.eva("submit", "--yes", "--detach", cluster.write_job(text))
     live = cluster.live
-    live.until(lambda _: cluster.kept("steady-1/checkpoints/*/*/*/model"), 90)
+    live.until(
+        lambda _: cluster.kept(f"steady-1/checkpoints/*/*/*/{MANIFEST_NAME}"), BOOTS_WITHIN_S
+    )
     cluster.machine("i-1").kill()
-    live.until_over(["steady-1"], within_s=120)
+    live.until_over(["steady-1"], within_s=240)
     with live.client() as client:
         first, second = client.instances(ended=True)
         assert (client.job("steady-1").state, first.ended_by) == ("finished", "lost")
@@ -137,18 +143,18 @@ def test_a_worker_that_crashes_is_started_again_and_one_that_is_refused_ends_its
     cluster.up()
     live = cluster.live
     job = live.submit(f"name: long\nrun: sleep 15; echo slept\n{ONE_CPU}")
-    live.until(lambda client: client.job(job).state == "running", 90)
+    live.until(lambda client: client.job(job).state == "running", BOOTS_WITHIN_S)
     machine = cluster.machine("i-1")
     machine.execute("systemctl", "kill", "--kill-who=main", "--signal=KILL", "eva-worker")
     again = launched_again(cluster, machine.launch)
-    live.until_over([job])
+    live.until_over([job], within_s=120)
     with live.client() as client:
         ended = client.job(job)
         assert (ended.state, ended.failures) == ("finished", 0)
         assert [line.text for line in client.logs(job)] == ["slept"]
         assert len(client.instances(ended=True)) == 1
     assert "Scheduled restart job" in cluster.box.machines.console(machine)
-    cluster.until(cluster.is_over)
+    cluster.until(cluster.is_over, within_s=120)
     console = cluster.box.machines.console(cluster.machine(again))
     assert "used" in console
 
@@ -177,11 +183,11 @@ def test_machines_whose_master_is_gone_power_themselves_off(cluster: BoxCluster)
     cluster.up("--dead-man", "20")
     live = cluster.live
     job = live.submit(f"name: joined\nrun: sleep 600\n{ONE_CPU}")
-    live.until(lambda client: client.job(job).state == "running", 90)
+    live.until(lambda client: client.job(job).state == "running", BOOTS_WITHIN_S)
     live.submit(f"name: never\nrun: sleep 600\n{ONE_CPU}")
     live.until(lambda _: len(cluster.box.proxy.launches) == 2)
     cluster.kill_master()
-    cluster.until(lambda: set(cluster.box.states()) == {"terminated"}, within_s=150)
+    cluster.until(lambda: set(cluster.box.states()) == {"terminated"}, within_s=240)
     consoles = cluster.box.machines.console
     assert "no word from the master for 20000 ms" in consoles(cluster.machine("i-1"))
     assert "no master for too long" in consoles(cluster.machine("i-2"))

@@ -60,7 +60,8 @@ def ec2_box(folder: Path) -> Iterator[Ec2Box]:
         serve_price_list(proxy, catalog)
         machines = Machines(proxy, ec2, catalog, image, host, folder)
         proxy.machines = machines
-        with proxy.running(host) as endpoint, machines.running():
+        # Nobody launches any more by the time at which the machines are ended.
+        with machines.running(), proxy.running(host) as endpoint:
             yield Ec2Box(endpoint, host, proxy, machines, ec2, s3)
         proxy.reset()
         assert machines.problems == []

@@ -209,7 +209,7 @@ class Machines:
         launch = machine.launch
         behavior = launch.params.get("InstanceInitiatedShutdownBehavior", "stop")
         with machine.lock:
-            by_itself = machine.state == "running"
+            by_itself = machine.state in {"pending", "running"}
             stays = by_itself and behavior == "stop"
             machine.state = "stopped" if stays else "terminated"
         if not by_itself:
