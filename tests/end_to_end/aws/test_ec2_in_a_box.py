@@ -66,11 +66,11 @@ def test_a_machine_boots_the_shipped_user_data_and_runs_a_job(cluster: BoxCluste
     cluster.up()
     run = 'echo "hello from $(hostname)" | tee "$EVA_JOB_DIR/said"'
     job = cluster.write_job(f"name: hello\nrun: {run}\n{ONE_CPU}")
-    followed = cluster.eva("submit", "--yes", job)
+    cluster.eva("submit", "--yes", "--detach", job)
+    cluster.live.until(lambda client: client.job("hello-1").over, BOOTS_WITHIN_S)
     (machine,) = cluster.box.machines.all()
     assert given(machine.launch) == as_shipped(cluster, machine.launch)
     hello = f"hello from {machine.launch.ref}"
-    assert hello in followed
     assert hello in cluster.eva("logs", "hello-1")
     assert list(cluster.kept("*/said").values()) == [f"{hello}\n"]
     assert "finished" in cluster.eva("queue", "--all")
