@@ -14,7 +14,7 @@ KILLS ?= 50
 AWS_KILLS ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint format types layers unit demo example paper fidelity bench-packing bench-load docs soak proto lock clean
+.PHONY: help setup test lint format types layers unit demo example paper fidelity bench-packing bench-load aws-box docs soak proto lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ bench-packing: $(READY) ## how fast and how near the optimum packing is, as tabl
 
 bench-load: $(READY) ## what one master carries: 1,000 workers, 10,000 tasks, 50 submissions a second
 	$(BIN)/python -m benchmarks.load
+
+aws-box: $(READY) ## EC2 in a box until Ctrl-C: what to type to use it is printed (Debian, root, Docker)
+	$(BIN)/python -m tests.support.ec2_box
 
 docs: $(READY) ## the documentation as HTML in site/; `make test` checks its links and commands
 	$(BIN)/python -m tests.documentation.pages site

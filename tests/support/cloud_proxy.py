@@ -3,7 +3,8 @@
 moto ignores client tokens, never runs out of anything, shows everything at once, and ends instances
 at once. This proxy deduplicates tokens as EC2 does, and by its script refuses, throttles, loses
 replies after the call took effect, and shows instances late and their ends later. Everything else
-is moto's own answer. It keeps its own list of what was launched, so that tests can count.
+is moto's own answer. It keeps its own list of what was launched, so that tests can count. Where
+there are machines behind the instances (`ec2_box`), they say in which state each is.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ from typing import Protocol
 
 Params = dict[str, str]
 NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15"
-_STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48}
+_STATE_CODES = {
+    "pending": 0,
+    "running": 16,
+    "shutting-down": 32,
+    "terminated": 48,
+    "stopping": 64,
+    "stopped": 80,
+}
+_ALIVE = ("pending", "running")
 ET.register_namespace("", NAMESPACE)
 
 
@@ -46,17 +55,39 @@ class Launch:
 
 
 class Machines(Protocol):
-    """What is behind the instances, where anything is. Called with the proxy's lock held."""
+    """What stands behind the instances. All of it returns at once, under the proxy's lock."""
 
-    def boot(self, launch: Launch) -> None: ...
+    def begin(self, launch: Launch) -> None: ...
 
-    def power_off(self, launch: Launch) -> None:
-        """Begin to; returns at once."""
+    def end(self, launch: Launch) -> None: ...
+
+    def state(self, launch: Launch) -> str: ...
+
+    def address(self, launch: Launch) -> str | None:
+        """None while it has none, and moto's is shown."""
         ...
 
-    def is_off(self, launch: Launch) -> bool:
-        """Nothing runs there any more: it was powered off, or powered itself off."""
-        ...
+
+class ByTheClock:
+    """No machines: states are a matter of time, as the script says."""
+
+    def __init__(self, proxy: CloudProxy) -> None:
+        self.proxy = proxy
+
+    def begin(self, launch: Launch) -> None: ...
+
+    def end(self, launch: Launch) -> None: ...
+
+    def state(self, launch: Launch) -> str:
+        script = self.proxy.script
+        now_ms = script.clock()
+        if launch.ending_ms is not None:
+            over = now_ms >= launch.ending_ms + script.terminated_after_ms
+            return "terminated" if over else "shutting-down"
+        return "running" if now_ms >= launch.launched_ms + script.running_after_ms else "pending"
+
+    def address(self, launch: Launch) -> str | None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -100,11 +131,10 @@ class CloudProxy:
         self,
         upstream: tuple[str, int],
         clock: Callable[[], int],
-        machines: Machines | None = None,
     ) -> None:
         self.upstream = upstream
-        self.machines = machines
         self.script = Script(clock)
+        self.machines: Machines = ByTheClock(self)
         self.launches: list[Launch] = []
         self.calls: list[str] = []
         self.asked: list[Params] = []
@@ -118,9 +148,7 @@ class CloudProxy:
 
     def alive(self) -> list[Launch]:
         with self._lock:
-            for each in self.launches:
-                self._notice_end(each)
-            return [each for each in self.launches if each.ending_ms is None]
+            return [each for each in self.launches if self.machines.state(each) in _ALIVE]
 
     def reset(self) -> None:
         """Everything is as at the start, at moto too."""
@@ -135,17 +163,17 @@ class CloudProxy:
     # Serving
 
     @contextmanager
-    def running(self) -> Iterator[str]:
+    def running(self, host: str = "127.0.0.1") -> Iterator[str]:
         proxy = self
 
         class Handler(_Handler):
             cloud = proxy
 
-        server = _Server(("127.0.0.1", 0), Handler)
+        server = _Server((host, 0), Handler)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
+            yield f"http://{host}:{server.server_address[1]}"
         finally:
             server.shutdown()
             thread.join()
@@ -216,8 +244,7 @@ class CloudProxy:
             assert ref, "moto's reply names no instance"
             launch = Launch(ref, token, params, now_ms, now_ms + self.script.visible_after_ms)
             self.launches.append(launch)
-            if self.machines is not None:
-                self.machines.boot(launch)
+            self.machines.begin(launch)
             reply = self._as_seen(reply, even_new=True)
             self._tokens[token] = (params, reply)
         return status, reply
@@ -241,16 +268,7 @@ class CloudProxy:
         launch = self._of(ref)
         if launch is not None and launch.ending_ms is None:
             launch.ending_ms = self.script.clock()
-            if self.machines is not None:
-                self.machines.power_off(launch)
-
-    def _notice_end(self, launch: Launch) -> None:
-        """A machine that powered itself off has terminated its instance."""
-        if launch.ending_ms is None and self._is_off(launch):
-            launch.ending_ms = self.script.clock()
-
-    def _is_off(self, launch: Launch) -> bool:
-        return self.machines is not None and self.machines.is_off(launch)
+            self.machines.end(launch)
 
     def _as_seen(self, reply: bytes, *, even_new: bool = False) -> bytes:
         root = ET.fromstring(reply)
@@ -267,27 +285,19 @@ class CloudProxy:
 
     def _retell(self, item: ET.Element, launch: Launch) -> None:
         moment = datetime.fromtimestamp(launch.launched_ms / 1000, UTC)
-        state = self._state(launch)
+        state = self.machines.state(launch)
+        address = self.machines.address(launch)
         texts = {
             "launchTime": moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "instanceState/code": str(_STATE_CODES[state]),
             "instanceState/name": state,
         }
+        if address is not None:
+            texts["privateIpAddress"] = address
         for path, text in texts.items():
             found = item.find("/".join(f"{{{NAMESPACE}}}{part}" for part in path.split("/")))
             assert found is not None, f"moto's reply has no {path}"
             found.text = text
-
-    def _state(self, launch: Launch) -> str:
-        now_ms = self.script.clock()
-        self._notice_end(launch)
-        if launch.ending_ms is not None:
-            over = now_ms >= launch.ending_ms + self.script.terminated_after_ms
-            over = over and (self.machines is None or self.machines.is_off(launch))
-            return "terminated" if over else "shutting-down"
-        return (
-            "running" if now_ms >= launch.launched_ms + self.script.running_after_ms else "pending"
-        )
 
     def pass_on(self, handler: _Handler, body: bytes) -> None:
         """Whatever is not a call of EC2's query API: storage, as it is."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import shutil
 import struct
 import subprocess
 import tarfile
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -27,12 +29,13 @@ PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "main")
 
 @cache
 def docker_answers() -> bool:
-    try:
-        client = docker.from_env(timeout=10)
-    except docker.errors.DockerException:
-        return False
-    client.close()
-    return True
+    with warnings.catch_warnings():  # the library leaves a socket open where nobody listens
+        warnings.simplefilter("ignore", ResourceWarning)
+        with contextlib.suppress(docker.errors.DockerException):
+            docker.from_env(timeout=10).close()
+            return True
+        gc.collect()
+    return False
 
 
 def is_static(program: Path) -> bool:

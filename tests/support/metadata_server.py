@@ -16,7 +16,9 @@ FACTS = "/latest/meta-data/"
 
 @dataclass
 class MetadataServer:
-    """`facts` is what there is to tell; `status`, if set, is the answer to everything."""
+    """`facts` is what there is to tell: names below `FACTS`, or whole paths. `status`, if set, is
+    the answer to everything.
+    """
 
     facts: dict[str, str] = field(default_factory=lambda: {"instance-life-cycle": "spot"})
     status: int | None = None
@@ -41,7 +43,7 @@ class MetadataServer:
 
 
 @contextmanager
-def metadata_server() -> Iterator[MetadataServer]:
+def metadata_server(host: str = "127.0.0.1") -> Iterator[MetadataServer]:
     told = MetadataServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -54,15 +56,16 @@ def metadata_server() -> Iterator[MetadataServer]:
         def _answer(self, method: str) -> None:
             status, body = told.answer(method, self.path, self.headers)  # type: ignore[arg-type]  # a mapping in all but name
             self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
+            answer = body.encode()
+            self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
-            self.wfile.write(body.encode())
+            self.wfile.write(answer)
 
         def log_message(self, *_words: Any) -> None:
             """Not a word."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    told.address = f"http://127.0.0.1:{server.server_port}"
+    server = ThreadingHTTPServer((host, 0), Handler)
+    told.address = f"http://{host}:{server.server_port}"
     serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     serving.start()
     try:

@@ -1,19 +1,21 @@
 """A user's workdir as one file: the same content gives the same bytes, and so the same name.
 
 A plain tar in which only what matters differs: paths, contents, the executable bit and relative
-links. Times and owners are left out, names are sorted. Unpacking verifies the digest and lets
-nothing out of the target folder.
+links. Times and owners are left out, names are sorted. Unpacking verifies the digest and takes only
+what packing makes, so that nothing gets out of the target folder. It checks that itself: tarfile's
+own filters came into Python 3.11 with its fourth release, and Debian 12 has the second.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import posixpath
 import shutil
 import stat
 import tarfile
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
 from typing import IO
 
 from eva.model.errors import InputError, Problem
@@ -64,8 +66,14 @@ def unpack(content: IO[bytes], digest: WorkdirDigest, target: Path) -> None:
         shutil.rmtree(partial)
     partial.mkdir(parents=True)
     content.seek(0)
-    with tarfile.open(fileobj=content, mode="r:") as archive:
-        archive.extractall(partial, filter="data")
+    try:
+        with tarfile.open(fileobj=content, mode="r:") as archive:
+            members = archive.getmembers()
+            _refuse_what_was_not_packed(members)
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)
+            archive.extractall(partial)  # noqa: S202  its members were looked at
+    except tarfile.TarError as error:
+        raise InputError.single("workdir", f"is no tar of a folder ({error})") from error
     partial.replace(target)
 
 
@@ -90,3 +98,27 @@ def _refuse_what_cannot_travel(source: Path) -> None:
             problems.append(Problem(str(path), "neither file nor folder: remove it"))
     if problems:
         raise InputError(problems)
+
+
+def _refuse_what_was_not_packed(members: Sequence[tarfile.TarInfo]) -> None:
+    """Only files, folders and links that stay inside, each once, and nothing by way of a link."""
+    links = {PurePosixPath(each.name) for each in members if each.issym()}
+    problems, seen = [], set()
+    for each in members:
+        path = PurePosixPath(each.name)
+        if _leads_out(each.name) or not links.isdisjoint(path.parents):
+            problems.append(Problem(each.name, "a name that leads out of the workdir"))
+        elif path in seen:
+            problems.append(Problem(each.name, "is in it twice"))
+        elif each.issym() and _leads_out(posixpath.join(path.parent, each.linkname)):
+            problems.append(Problem(each.name, "a link that leads out of the workdir"))
+        elif not (each.isreg() or each.isdir() or each.issym()):
+            problems.append(Problem(each.name, "neither file nor folder"))
+        seen.add(path)
+    if problems:
+        raise InputError(problems)
+
+
+def _leads_out(name: str) -> bool:
+    inside = posixpath.normpath(name)
+    return inside.startswith(("/", "../")) or inside == ".."

@@ -41,7 +41,11 @@ class DemoJob:
 
     @property
     def text(self) -> str:
-        command = f"{sys.executable} -m eva.cli.demo_job {self.steps} {PACE:g}"
+        return self.text_for(sys.executable)
+
+    def text_for(self, python: str) -> str:
+        """The job's file, for machines where Eva is installed for this `python`."""
+        command = f"{python} -m eva.cli.demo_job {self.steps} {PACE:g}"
         return (
             f"name: {self.name}\nnum_nodes: {self.nodes}\nrun: exec {command}\n"
             f"resources: {self.resources}\nthroughput: {PACE * 0.9:g}\n"

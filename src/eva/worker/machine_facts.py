@@ -16,9 +16,13 @@ _ASK_TIMEOUT_S = 30
 
 
 def real_inventory(capacity: Resources | None) -> Inventory:
-    """All of this machine, accounted as `capacity` where a catalog says what it is."""
+    """All of this machine, accounted as `capacity` where a catalog says what it is.
+
+    A catalog that says that there are no GPUs is believed: images that are made for them have an
+    nvidia-smi on machines without any too, and there it fails.
+    """
     cpus = tuple(sorted(os.sched_getaffinity(0)))
-    gpus = _gpu_uuids()
+    gpus = () if capacity is not None and not capacity.gpus else _gpu_uuids()
     if capacity is None:
         memory_mib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MIB
         capacity = Resources(len(gpus), len(cpus) * MILLIS_PER_CPU, memory_mib)

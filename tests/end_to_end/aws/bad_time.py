@@ -4,7 +4,7 @@ EC2 is moto behind the proxy, which loses requests and replies, throttles, fails
 and shows instances and their ends late. The master is killed anywhere: while it starts, around the
 calls that launch and terminate, while it writes its journal or its book of launches, and whenever.
 Now and then the book is lost. Behind each instance is a machine whose real worker joins and runs
-real tasks (`tests/support/machines.py`). Jobs come and are cancelled all the time, and instances
+real tasks (`ProcessMachines`). Jobs come and are cancelled all the time, and instances
 appear that nobody asked for.
 
 Then EC2 is well, and within five minutes: nothing is alive that the journal does not know, no
@@ -42,7 +42,7 @@ from tests.support.cloud_proxy import (
     Launch,
     refusal,
 )
-from tests.support.machines import Machines
+from tests.support.process_machines import ProcessMachines
 from tests.support.strays import launch_directly
 
 _FAULTS = (
@@ -72,7 +72,7 @@ _SETTINGS = replace(
 class BadTime:
     cluster: LiveCluster
     proxy: CloudProxy
-    machines: Machines
+    machines: ProcessMachines
     chance: random.Random
     say: Say
     feed: Feed = field(init=False)
@@ -195,9 +195,10 @@ class BadTime:
 
 
 @contextmanager
-def rented(home: Path, moto: tuple[str, int]) -> Iterator[tuple[LiveCluster, CloudProxy, Machines]]:
+def rented(
+    home: Path, moto: tuple[str, int]
+) -> Iterator[tuple[LiveCluster, CloudProxy, ProcessMachines]]:
     """Machines are powered off at the end, whatever happened."""
-    machines = Machines(home / "machines")
     chosen = {
         "round_s": 0.5,
         "storage": str(home / "storage"),
@@ -206,8 +207,9 @@ def rented(home: Path, moto: tuple[str, int]) -> Iterator[tuple[LiveCluster, Clo
         "dead_man_s": 60.0,
         "advertise": "127.0.0.1",
     }
-    with aws_account(home, moto, _SETTINGS, machines, **chosen) as (cluster, proxy):
+    with aws_account(home, moto, _SETTINGS, **chosen) as (cluster, proxy):
         cluster.warm = True
+        machines = proxy.machines = ProcessMachines(proxy, home / "machines")
         try:
             yield cluster, proxy, machines
         finally:

@@ -13,7 +13,7 @@ from eva.adapters.aws.config_file import AwsConfig
 from eva.master.clock import wall_ms
 from eva.master.options import ServeOptions
 from tests.end_to_end.live.cluster import LiveCluster
-from tests.support.cloud_proxy import CloudProxy, Machines
+from tests.support.cloud_proxy import CloudProxy
 from tests.support.moto_server import IMAGE, REGION, direct_client
 
 ZONES = ("us-east-1a", "us-east-1b")
@@ -27,7 +27,6 @@ def aws_account(
     home: Path,
     moto: tuple[str, int],
     settings: AwsSettings = SETTINGS,
-    machines: Machines | None = None,
     **chosen: Any,
 ) -> Iterator[tuple[LiveCluster, CloudProxy]]:
     """An empty account, and a cluster of it whose master is not started yet, nor ended here.
@@ -37,7 +36,7 @@ def aws_account(
     client = direct_client("s3", moto)
     client.create_bucket(Bucket=BUCKET)
     client.close()
-    proxy = CloudProxy(moto, wall_ms, machines)
+    proxy = CloudProxy(moto, wall_ms)
     with proxy.running() as endpoint:
         home.mkdir(exist_ok=True)
         config_file.write(home / "aws.yaml", AwsConfig(settings, BUCKET))

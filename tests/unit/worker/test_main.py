@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from eva.adapters.identity.bootstrap import Bootstrap
+from eva.model.errors import OperatorError
 from eva.model.ids import InstanceId
 from eva.model.resources import Resources
 from eva.worker.devices import Inventory
@@ -68,3 +69,16 @@ def test_a_real_machine_has_what_the_system_says() -> None:
     assert found.capacity.cpu_millis == 1_000 * len(found.cpus)
     assert found.capacity.memory_mib > 0
     assert found.pins
+
+
+def test_a_machine_without_gpus_may_have_an_nvidia_smi_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\necho could not communicate with the NVIDIA driver\nexit 9\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    assert real_inventory(Resources(0, 2_000, 4_096)).gpus == ()
+    for capacity in (None, Resources(1, 2_000, 4_096)):
+        with pytest.raises(OperatorError, match="NVIDIA driver"):
+            real_inventory(capacity)

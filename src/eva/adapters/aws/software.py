@@ -2,7 +2,8 @@
 
 A worker must speak the master's protocol, so an instance installs what the master itself runs and
 not what a package index calls the newest. The wheel is packed from the installed package, editable
-or not: its files and its metadata. It has a name by its content, so one that is in the bucket
+or not: its files and its metadata, and with it EvaIterator, without which no worker runs and whose
+protocol must be the worker's too. It has a name by its content, so one that is in the bucket
 already is the right one, and changed code never hides under an old name.
 """
 
@@ -16,6 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+
+import eva_iterator
 
 import eva
 from eva.adapters.s3 import Bucket, Location
@@ -47,7 +50,7 @@ def publish(bucket: str, region: str, endpoint: str | None = None) -> str:
 def packed() -> Wheel:
     """The Eva that runs here."""
     metadata, entry_points = _described()
-    files = _files(Path(eva.__file__).parent)
+    files = _files(Path(eva.__file__).parent) | _files(Path(eva_iterator.__file__).parent)
     return wheel_of(files, metadata, entry_points)
 
 

@@ -79,7 +79,7 @@ if [ -n "$software" ]; then
             apt-get -o DPkg::Lock::Timeout=300 install -y "${newest##*/}-venv"
             "$newest" -m venv --clear environment
         }
-        environment/bin/pip install --quiet "./${software##*/}[server,s3,docker]"
+        environment/bin/pip install --quiet --no-compile "./${software##*/}[server,s3,docker]"
         touch installed
     fi
     python=environment/bin/python
@@ -97,10 +97,11 @@ Wants=network-online.target
 After=network-online.target docker.service
 StartLimitIntervalSec=3600
 StartLimitBurst=100
-FailureAction=poweroff
+StartLimitAction=poweroff
 
 [Service]
 ExecStart=/var/lib/eva/worker
+ExecStopPost=/bin/sh -c 'if [ "$$EXIT_STATUS" = 3 ]; then systemctl poweroff; fi'
 Environment=HOME=/root
 KillMode=process
 Restart=on-failure

@@ -53,13 +53,17 @@ def said(*command: object) -> str:
 
 
 def test_the_wheel_installs_and_runs(bin_folder: Path) -> None:
-    where = "import eva, eva.worker.main; from importlib.metadata import version; "
+    where = "import eva, eva.worker.serving; from importlib.metadata import version; "
     shown = said(
         bin_folder / "python", "-c", f"{where} print(eva.__file__, version('eva-scheduler'))"
     )
     assert shown.startswith(str(bin_folder.parent))
     assert shown.split()[1] == packed().name.split("-")[1]
     assert said(bin_folder / "eva", "--version") == f"eva {eva.__version__}\n"
+    # It speaks with tasks as EvaIterator does, and comes from the same place.
+    assert said(
+        bin_folder / "python", "-c", "import eva_iterator; print(eva_iterator.__file__)"
+    ).startswith(str(bin_folder.parent))
     assert "--bootstrap-file" in said(bin_folder / "python", "-m", "eva.worker", "--help")
     # Data came along: a catalog is read from the package.
     assert "p3.2xlarge" in said(bin_folder / "eva", "catalog", "show", "paper")
@@ -75,7 +79,10 @@ def test_it_carries_the_package_and_what_pip_needs_and_no_litter(
         (package / name).write_text("")
     monkeypatch.setattr(eva, "__file__", str(package / "__init__.py"))
     inside = {name for name in names(packed().content) if ".dist-info/" not in name}
-    assert inside == {"eva/__init__.py", "eva/data.json"}
+    ours = {name for name in inside if name.startswith("eva/")}
+    assert ours == {"eva/__init__.py", "eva/data.json"}
+    assert "eva_iterator/protocol.py" in inside
+    assert {name.partition("/")[0] for name in inside} == {"eva", "eva_iterator"}
 
 
 def test_equal_content_has_equal_bytes_and_other_content_another_name() -> None:

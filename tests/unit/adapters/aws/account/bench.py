@@ -5,7 +5,6 @@ moto knows no Deep Learning images, so the proxy says which one is published.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,8 +19,8 @@ from eva.adapters.aws.account.init import Init, plan_init
 from eva.adapters.aws.account.target import Target, Wishes, find_target
 from tests.support.cloud_proxy import CloudProxy
 from tests.support.moto_server import REGION, direct_client
+from tests.support.published_image import publish_image
 
-PUBLISHED_IMAGE = "ami-1e749f67"  # one that moto has
 ACCOUNT = "123456789012"
 NAMES = ("eva-main-workers", "eva-main-master")
 BUCKET = f"eva-main-{ACCOUNT}"
@@ -165,13 +164,6 @@ def _ways(group: Mapping[str, Any], ids: Mapping[str, str]) -> Any:
         for each in group["IpPermissions"]
     ]
     return {"tags": group.get("Tags"), "in": sorted(ways)}
-
-
-def publish_image(proxy: CloudProxy, image: str = PUBLISHED_IMAGE) -> None:
-    def answer(body: bytes) -> str:
-        return json.dumps({"Parameter": {"Name": json.loads(body)["Name"], "Value": image}})
-
-    proxy.script.answers["GetParameter"] = answer
 
 
 @contextmanager

@@ -20,7 +20,8 @@ from eva.master.intents import CLUSTER_FACT
 from eva.master.memory import Memory
 from eva.model.ids import InstanceId
 from eva.ports.journal import Fact
-from tests.unit.adapters.aws.account.bench import PUBLISHED_IMAGE, AccountBench
+from tests.support.published_image import PUBLISHED_IMAGE
+from tests.unit.adapters.aws.account.bench import AccountBench
 
 JOURNAL = "eva-0a1b2c3d"
 TYPE = "g6.xlarge"  # as the catalog has it: 0.8048 $/hour

@@ -7,7 +7,8 @@ from eva.adapters.aws.account.destroy import InstancesRunError
 from eva.adapters.aws.account.plan import Action
 from eva.adapters.aws.account.target import Wishes
 from eva.adapters.aws.names import CLUSTER_TAG
-from tests.unit.adapters.aws.account.bench import BUCKET, NAMES, PUBLISHED_IMAGE, AccountBench
+from tests.support.published_image import PUBLISHED_IMAGE
+from tests.unit.adapters.aws.account.bench import BUCKET, NAMES, AccountBench
 
 WORKERS, MASTER = NAMES
 

@@ -17,14 +17,13 @@ from eva.adapters.aws.names import CLUSTER_TAG
 from eva.model.errors import EvaError, InputError, OperatorError
 from tests.support.cloud_proxy import LOST_REPLY, THROTTLED, refusal
 from tests.support.moto_server import REGION
+from tests.support.published_image import PUBLISHED_IMAGE, publish_image
 from tests.unit.adapters.aws.account.bench import (
     ACCOUNT,
     BUCKET,
     NAMES,
-    PUBLISHED_IMAGE,
     SPOT_ROLE,
     AccountBench,
-    publish_image,
 )
 
 WORKERS, MASTER = NAMES

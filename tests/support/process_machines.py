@@ -15,28 +15,31 @@ import os
 import re
 import signal
 import time
-from dataclasses import dataclass, field
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from eva.adapters.local.host import DONE, FIRST_WAIT_S, PR_SET_PDEATHSIG
 from eva.adapters.process.supervisor import PR_SET_CHILD_SUBREAPER
-from tests.support.cloud_proxy import Launch
+from tests.support.cloud_proxy import ByTheClock, CloudProxy, Launch
 from tests.support.warm import Start, be_eva, forked
 
 _NOBODY = "http://127.0.0.1:9"  # no metadata service is there
 _OFF_WITHIN_S = 30.0
 
 
-@dataclass
-class Machines:
-    """`folder` is for what they have on disk. They see the storage and the master of this host."""
+class ProcessMachines(ByTheClock):
+    """`folder` is for what they have on disk. They see the storage and the master of this host.
 
-    folder: Path
-    _running: dict[str, ForkServerProcess] = field(default_factory=dict)
+    They come and go as fast as the script says, or more slowly.
+    """
 
-    def boot(self, launch: Launch) -> None:
-        disk = self.folder / launch.ref
+    def __init__(self, proxy: CloudProxy, folder: Path) -> None:
+        super().__init__(proxy)
+        self._folder = folder
+        self._running: dict[str, ForkServerProcess] = {}
+
+    def begin(self, launch: Launch) -> None:
+        disk = self._folder / launch.ref
         disk.mkdir(parents=True, mode=0o700)
         bootstrap, capacity = told(launch)
         (disk / "bootstrap").touch(mode=0o600)
@@ -47,12 +50,20 @@ class Machines:
         start = Start(words, environment, disk / "worker.log", disk)
         self._running[launch.ref] = forked(be_machine, start)
 
-    def power_off(self, launch: Launch) -> None:
+    def end(self, launch: Launch) -> None:
         machine = self._running.get(launch.ref)
         if machine is not None:
             machine.terminate()
 
-    def is_off(self, launch: Launch) -> bool:
+    def state(self, launch: Launch) -> str:
+        """One that powered itself off has terminated its instance."""
+        off = self._is_off(launch)
+        if off and launch.ending_ms is None:
+            launch.ending_ms = self.proxy.script.clock()
+        state = super().state(launch)
+        return "shutting-down" if state == "terminated" and not off else state
+
+    def _is_off(self, launch: Launch) -> bool:
         """What has no machine is as off as it was asked to be."""
         machine = self._running.get(launch.ref)
         return launch.ending_ms is not None if machine is None else machine.exitcode is not None
