@@ -1,8 +1,11 @@
 """A user's workdir as one file: the same content gives the same bytes, and so the same name.
 
 A plain tar in which only what matters differs: paths, contents, the executable bit and relative
-links. Times and owners are left out, names are sorted. Unpacking verifies the digest and lets
-nothing out of the target folder.
+links. Times and owners are left out, names are sorted.
+
+Archives also come from strangers, over the API. Unpacking verifies the digest, and every member
+before the first one is written: only what `pack` writes is taken (no hard links, no devices, no
+files that are mostly holes), nothing is reached through a link, and nothing leaves the target.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import shutil
 import stat
 import tarfile
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO
 
 from eva.model.errors import InputError, Problem
@@ -59,6 +62,7 @@ def unpack(content: IO[bytes], digest: WorkdirDigest, target: Path) -> None:
         )
     if target.exists() and any(target.iterdir()):
         raise InputError.single("workdir", f"{target} is not empty: name a fresh folder")
+    _refuse_what_pack_never_wrote(content)
     partial = target.with_name(f".{target.name}.partial")
     if partial.exists():
         shutil.rmtree(partial)
@@ -67,6 +71,55 @@ def unpack(content: IO[bytes], digest: WorkdirDigest, target: Path) -> None:
     with tarfile.open(fileobj=content, mode="r:") as archive:
         archive.extractall(partial, filter="data")
     partial.replace(target)
+
+
+def _refuse_what_pack_never_wrote(content: IO[bytes]) -> None:
+    content.seek(0)
+    problems = []
+    links: set[PurePosixPath] = set()
+    try:
+        with tarfile.open(fileobj=content, mode="r:") as archive:
+            for member in archive:
+                path = PurePosixPath(member.name)
+                problem = _problem_of(member, path, links)
+                if problem is not None:
+                    problems.append(Problem(f"workdir: {member.name!r}", problem))
+                if member.issym():
+                    links.add(path)
+    except (tarfile.TarError, ValueError) as error:  # a number that is none, a name that is no text
+        raise InputError.single("workdir", f"is not a plain tar ({error})") from error
+    if problems:
+        raise InputError(problems)
+
+
+def _problem_of(
+    member: tarfile.TarInfo, path: PurePosixPath, links: set[PurePosixPath]
+) -> str | None:
+    if path.is_absolute() or ".." in path.parts:
+        return "is a path that leads out of the workdir"
+    if not links.isdisjoint((path, *path.parents)):
+        return "is reached through a link"
+    if member.issym():
+        return _problem_of_link(path, PurePosixPath(member.linkname))
+    if member.issparse() or not (member.isfile() or member.isdir()):
+        return "is neither a plain file nor a folder nor a link"
+    return None
+
+
+def _problem_of_link(path: PurePosixPath, leads_to: PurePosixPath) -> str | None:
+    """Judged by names alone, which is exact while nothing goes up after it went down.
+
+    The folder of a link is reached through no link, so going up from it is what it seems; going
+    down from there may meet other links, which were judged the same way.
+    """
+    up = 0
+    while up < len(leads_to.parts) and leads_to.parts[up] == "..":
+        up += 1
+    if leads_to.is_absolute() or up >= len(path.parts):
+        return "is a link that leads out of the workdir"
+    if ".." in leads_to.parts[up:]:
+        return f"is a link to {str(leads_to)!r}, down and up again: write it the short way"
+    return None
 
 
 def _members(source: Path) -> Iterator[Path]:
