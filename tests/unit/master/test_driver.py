@@ -246,6 +246,7 @@ def test_output_is_kept_when_the_instance_is_gone(bench: Bench) -> None:
                 )
             ]
             assert kept == [(f"{job}.0", f"{job}.0 epoch 1 on i-1")]
+            assert master.logs.folder.stat().st_mode & 0o077 == 0
 
     asyncio.run(story())
 
