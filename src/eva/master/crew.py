@@ -178,7 +178,11 @@ class Crew:
         state = self.memory.state
         task, instance = state.tasks.get(command.task), state.instances.get(command.instance)
         if task is not None and instance is not None:
-            run = task_run(task, instance, self.memory.jobs[task.job.id], self.vault)
+            try:
+                run = task_run(task, instance, self.memory.jobs[task.job.id], self.vault)
+            except OperatorError as error:  # a hint only; the start will say it again
+                _log.error("order not given", task=task.id, reason=str(error))
+                return
             self.workers.send(instance.id, PrepareOrder(task.job.id, task.id, run))
 
     def start(self, command: cmd.StartTask) -> None:
@@ -210,7 +214,14 @@ class Crew:
                     self.workers.send(sibling.instance.id, order)
 
     def _start_order(self, task: Task) -> Order | None:
-        return start_order(task, self.memory.jobs, self.vault, self.addresses)
+        """None while it cannot be given: one job whose secrets cannot be opened is no reason for
+        all others to lose their master.
+        """
+        try:
+            return start_order(task, self.memory.jobs, self.vault, self.addresses)
+        except OperatorError as error:
+            _log.error("order not given", task=task.id, reason=str(error))
+            return None
 
     def _outstanding(self, instance: Instance, copies: Sequence[Copy]) -> list[Order]:
         """Everything that this worker has to do, judged by what it has."""

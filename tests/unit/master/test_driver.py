@@ -11,6 +11,7 @@ from eva.control.journal import digest
 from eva.control.lifecycle import JobState, TaskState
 from eva.master import memory as remembering
 from eva.master.logs import lines
+from eva.master.secrets import KEY_FILE
 from eva.master.submission import KeyReusedError
 from eva.model.errors import InputError
 from eva.model.ids import JobId, TaskId
@@ -282,5 +283,28 @@ def test_a_worker_is_believed_about_its_own_copies_only(bench: Bench) -> None:
             assert master.crew.report() is not None
             bench.world.finish(task)
             await until(lambda: honest in master.state.records)
+
+    asyncio.run(story())
+
+
+def test_secrets_that_cannot_be_opened_stop_their_job_alone(bench: Bench) -> None:
+    async def story() -> None:
+        master = await bench.start()
+        sealed = await bench.submit(JOB + "secrets: {TOKEN: hush}\n")
+        await bench.crash()
+        key = (bench.home / KEY_FILE).read_bytes()
+        (bench.home / KEY_FILE).unlink()
+        master = await bench.start()
+        other = await bench.submit()
+        await until(lambda: bench.world.running(f"{other}.0"))
+        await until(lambda: master.state.jobs[JobId(sealed)].state is JobState.STARTING)
+        await until(lambda: len(bench.world.link.connected()) == 2)
+        await master.round()
+        await bench.crash()
+        (bench.home / KEY_FILE).write_bytes(key)
+        async with running(bench):
+            await until(lambda: bench.world.running(f"{sealed}.0"))
+            (order,) = bench.world.worker_of(f"{sealed}.0").started
+            assert order.run.env["TOKEN"] == "hush"
 
     asyncio.run(story())
