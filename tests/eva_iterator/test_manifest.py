@@ -238,3 +238,15 @@ def test_any_changed_byte_is_found(
     (root / str(index)).write_bytes(changed)
     with pytest.raises(CheckpointError, match="other contents"):
         verify_manifest(root)
+
+
+def test_a_pipe_by_the_name_of_the_manifest_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "MANIFEST.json")
+    with pytest.raises(CheckpointError, match="not JSON"):
+        read_manifest(tmp_path)
+    writer = os.open(tmp_path / "MANIFEST.json", os.O_RDWR)
+    try:
+        with pytest.raises(CheckpointError):
+            read_manifest(tmp_path)
+    finally:
+        os.close(writer)

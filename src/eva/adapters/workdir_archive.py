@@ -1,20 +1,23 @@
 """A user's workdir as one file: the same content gives the same bytes, and so the same name.
 
 A plain tar in which only what matters differs: paths, contents, the executable bit and relative
-links. Times and owners are left out, names are sorted. Unpacking verifies the digest and takes only
-what packing makes, so that nothing gets out of the target folder. It checks that itself: tarfile's
-own filters came into Python 3.11 with its fourth release, and Debian 12 has the second.
+links. Times and owners are left out, names are sorted.
+
+Archives also come from strangers, over the API. Unpacking verifies the digest, and every member
+before the first one is written: only what `pack` writes is taken (no hard links, no devices, no
+files that are mostly holes), nothing is reached through a link, and nothing leaves the target. That
+is checked here and not left to tarfile, whose filters Python 3.11 has from its fourth release on;
+Debian 12 has the second.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import posixpath
 import shutil
 import stat
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -61,20 +64,67 @@ def unpack(content: IO[bytes], digest: WorkdirDigest, target: Path) -> None:
         )
     if target.exists() and any(target.iterdir()):
         raise InputError.single("workdir", f"{target} is not empty: name a fresh folder")
+    _refuse_what_pack_never_wrote(content)
     partial = target.with_name(f".{target.name}.partial")
     if partial.exists():
         shutil.rmtree(partial)
     partial.mkdir(parents=True)
     content.seek(0)
+    with tarfile.open(fileobj=content, mode="r:") as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(partial)  # noqa: S202  every member was looked at
+    partial.replace(target)
+
+
+def _refuse_what_pack_never_wrote(content: IO[bytes]) -> None:
+    content.seek(0)
+    problems = []
+    links: set[PurePosixPath] = set()
+    seen: set[PurePosixPath] = set()
     try:
         with tarfile.open(fileobj=content, mode="r:") as archive:
-            members = archive.getmembers()
-            _refuse_what_was_not_packed(members)
-            archive.extraction_filter = getattr(tarfile, "data_filter", None)
-            archive.extractall(partial)  # noqa: S202  its members were looked at
-    except tarfile.TarError as error:
-        raise InputError.single("workdir", f"is no tar of a folder ({error})") from error
-    partial.replace(target)
+            for member in archive:
+                path = PurePosixPath(member.name)
+                problem = "is in it twice" if path in seen else _problem_of(member, path, links)
+                seen.add(path)
+                if problem is not None:
+                    problems.append(Problem(f"workdir: {member.name!r}", problem))
+                if member.issym():
+                    links.add(path)
+    except (tarfile.TarError, ValueError) as error:  # a number that is none, a name that is no text
+        raise InputError.single("workdir", f"is not a plain tar ({error})") from error
+    if problems:
+        raise InputError(problems)
+
+
+def _problem_of(
+    member: tarfile.TarInfo, path: PurePosixPath, links: set[PurePosixPath]
+) -> str | None:
+    if path.is_absolute() or ".." in path.parts:
+        return "is a path that leads out of the workdir"
+    if not links.isdisjoint((path, *path.parents)):
+        return "is reached through a link"
+    if member.issym():
+        return _problem_of_link(path, PurePosixPath(member.linkname))
+    if member.issparse() or not (member.isfile() or member.isdir()):
+        return "is neither a plain file nor a folder nor a link"
+    return None
+
+
+def _problem_of_link(path: PurePosixPath, leads_to: PurePosixPath) -> str | None:
+    """Judged by names alone, which is exact while nothing goes up after it went down.
+
+    The folder of a link is reached through no link, so going up from it is what it seems; going
+    down from there may meet other links, which were judged the same way.
+    """
+    up = 0
+    while up < len(leads_to.parts) and leads_to.parts[up] == "..":
+        up += 1
+    if leads_to.is_absolute() or up >= len(path.parts):
+        return "is a link that leads out of the workdir"
+    if ".." in leads_to.parts[up:]:
+        return f"is a link to {str(leads_to)!r}, down and up again: write it the short way"
+    return None
 
 
 def _members(source: Path) -> Iterator[Path]:
@@ -98,27 +148,3 @@ def _refuse_what_cannot_travel(source: Path) -> None:
             problems.append(Problem(str(path), "neither file nor folder: remove it"))
     if problems:
         raise InputError(problems)
-
-
-def _refuse_what_was_not_packed(members: Sequence[tarfile.TarInfo]) -> None:
-    """Only files, folders and links that stay inside, each once, and nothing by way of a link."""
-    links = {PurePosixPath(each.name) for each in members if each.issym()}
-    problems, seen = [], set()
-    for each in members:
-        path = PurePosixPath(each.name)
-        if _leads_out(each.name) or not links.isdisjoint(path.parents):
-            problems.append(Problem(each.name, "a name that leads out of the workdir"))
-        elif path in seen:
-            problems.append(Problem(each.name, "is in it twice"))
-        elif each.issym() and _leads_out(posixpath.join(path.parent, each.linkname)):
-            problems.append(Problem(each.name, "a link that leads out of the workdir"))
-        elif not (each.isreg() or each.isdir() or each.issym()):
-            problems.append(Problem(each.name, "neither file nor folder"))
-        seen.add(path)
-    if problems:
-        raise InputError(problems)
-
-
-def _leads_out(name: str) -> bool:
-    inside = posixpath.normpath(name)
-    return inside.startswith(("/", "../")) or inside == ".."

@@ -10,7 +10,7 @@ import typer
 
 from eva.cli.completing import complete_subject, complete_token
 from eva.cli.connecting import HomeOption, client_for
-from eva.cli.console import JsonOption, print_json, stdout
+from eva.cli.console import JsonOption, print_json, stdout, visible
 from eva.cli.jobs import job_table
 from eva.cli.money import places_for
 from eva.cli.showing import View, WatchOption, show
@@ -94,7 +94,7 @@ def explain(
     if json:
         print_json(found.model_dump())
     else:
-        typer.echo(found.text)
+        typer.echo(visible(found.text))
 
 
 def top(home: HomeOption = None, json: JsonOption = False) -> None:
@@ -135,7 +135,7 @@ def _screen(
         "",
         job_table(jobs, cluster.now_ms),
         "",
-        *(Text(told(event), no_wrap=True, overflow="ellipsis") for event in last),
+        *(Text(visible(told(event)), no_wrap=True, overflow="ellipsis") for event in last),
     )
 
 

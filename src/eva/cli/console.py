@@ -2,12 +2,18 @@
 
 Colour only on a terminal, and never with NO_COLOR set; rich sees to both. JSON is printed plainly,
 so that it can be piped.
+
+Terminals obey what they are sent: they take titles, clipboards and answers to questions from it.
+What tasks print and why they failed was written by strangers, so control characters are shown
+instead of sent (`visible`), and of a task's output colours and cursor moves alone go through
+(`tamed`).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +27,23 @@ if TYPE_CHECKING:  # importing rich takes as long as all the rest of `eva --help
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 _NOT_A_TERMINAL_WIDTH = 120
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_HARMLESS = r"\x1b\[[0-9;:]*[mA-K]|[\r\b]"  # colours, cursor, erasing: progress bars
+_NOT_HARMLESS = re.compile(f"(?P<kept>{_HARMLESS})|{_CONTROL.pattern}")
+
+
+def visible(text: str) -> str:
+    """Text of others, with what a terminal would obey spelled out."""
+    return _CONTROL.sub(lambda found: _spelled(found[0]), text)
+
+
+def tamed(line: str) -> str:
+    """A line of a task's output, fit for a terminal."""
+    return _NOT_HARMLESS.sub(lambda found: found["kept"] or _spelled(found[0]), line)
+
+
+def _spelled(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def stdout() -> Console:
@@ -44,7 +67,7 @@ def print_json(value: object) -> None:
 def print_note(message: str) -> None:
     from rich.text import Text
 
-    stderr().print(Text("note: ", style="yellow"), Text(message), sep="")
+    stderr().print(Text("note: ", style="yellow"), Text(visible(message)), sep="")
 
 
 def print_next(*commands: str) -> None:
@@ -59,6 +82,6 @@ def print_error(error: EvaError) -> None:
     problems = [str(p) for p in error.problems] if isinstance(error, InputError) else [str(error)]
     console = stderr()
     for problem in problems:
-        console.print(Text("error: ", style="bold red"), Text(problem), sep="")
+        console.print(Text("error: ", style="bold red"), Text(visible(problem)), sep="")
     if len(problems) > 1:
         console.print(f"{len(problems)} problems; nothing was done")

@@ -257,6 +257,7 @@ def start_in_background(options: ServeOptions) -> subprocess.Popen[bytes]:
 
     make_home(options.home)
     log = options.home / LOG_FILE
+    log.touch(mode=0o600)
     with log.open("ab") as output:
         begin = output.tell()
         process = subprocess.Popen(  # noqa: S603  this very program

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eva.cli.connecting import HomeOption, client_for
-from eva.cli.console import JsonOption, print_json, print_next, print_note
+from eva.cli.console import JsonOption, print_json, print_next, print_note, tamed, visible
 
 if TYPE_CHECKING:
     from eva.inputs.job_file import JobFile
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from eva.master.words import JobOut, LogLine, Preview, Submission
 
 DETACHED_EXIT_CODE = 130
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+YesOption = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask. Needed where there is no terminal.")
+]
 DetachOption = Annotated[
     bool, typer.Option("--detach", "-d", help="Return at once instead of following the output.")
 ]
@@ -151,6 +153,8 @@ def _upload(client: Client, file: JobFile, folder: Path) -> str | None:
             made.mkdir()
         elif not (folder / file.workdir).is_dir():
             raise InputError.single("workdir", f"{folder / file.workdir} is not a folder")
+        elif not (folder / file.workdir).resolve().is_relative_to(folder.resolve()):
+            raise InputError.single("workdir", f"{folder / file.workdir} leads out of {folder}")
         elif not file.file_mounts:
             made = folder / file.workdir
         else:
@@ -163,7 +167,7 @@ def _upload(client: Client, file: JobFile, folder: Path) -> str | None:
                 )
             (made / target).parent.mkdir(parents=True, exist_ok=True)
             if path.is_dir():
-                shutil.copytree(path, made / target, dirs_exist_ok=True)
+                shutil.copytree(path, made / target, symlinks=True, dirs_exist_ok=True)
             else:
                 shutil.copy2(path, made / target)
         workdir_archive.pack(made, archive)
@@ -172,14 +176,17 @@ def _upload(client: Client, file: JobFile, folder: Path) -> str | None:
 
 
 def _ask(preview: Preview) -> None:
+    """Money is not spent unasked: a script has to say that it means it."""
+    from eva.model.errors import InputError
+
     for line in preview_lines(preview):
         typer.echo(line, err=True)
-    if sys.stdin.isatty():
-        typer.confirm("Submit?", default=True, abort=True, err=True)
-    else:
-        print_note(
-            "standard input is no terminal, so nobody can be asked; submitting (-y: quietly)"
+    if not sys.stdin.isatty():
+        raise InputError.single(
+            "standard input",
+            "is no terminal, so nobody can be asked and nothing was submitted: say -y to mean it",
         )
+    typer.confirm("Submit?", default=True, abort=True, err=True)
 
 
 def preview_lines(preview: Preview) -> list[str]:
@@ -224,8 +231,10 @@ def follow(client: Client, job: str) -> int:
 
 def print_lines(lines: Iterable[LogLine], *, several: bool) -> None:
     """Output as it was written; where several tasks write, each line says which."""
+    terminal = sys.stdout.isatty()
     for line in lines:
-        typer.echo(f"[{line.task}] {line.text}" if several else line.text)
+        text = tamed(line.text) if terminal else line.text
+        typer.echo(f"[{line.task}] {text}" if several else text)
 
 
 def summary(job: JobOut) -> str:
@@ -241,4 +250,4 @@ def summary(job: JobOut) -> str:
     if attempts > 1:
         parts.append(f"attempt {attempts}")
     why = "" if job.reason in {"", job.state} else f": {job.reason}"
-    return ", ".join(parts) + why
+    return visible(", ".join(parts) + why)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from eva.cli.console import visible
+
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
@@ -52,4 +54,4 @@ def _cell(heading: str, text: str) -> Text:
     from rich.text import Text
 
     style = _STYLES.get(text, _ON_ITS_WAY) if heading == "state" else ""
-    return Text(text, style=style)
+    return Text(visible(text), style=style)

@@ -78,6 +78,11 @@ Node = Scalar | Items | Entries
 def read_yaml(text: str, problems: Problems, limits: Limits | None = None) -> Node:
     """The one document of `text`; raises InputError with everything found so far."""
     limits = limits or Limits()
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise problems.fail(line, "holds half of a character (a lone surrogate)") from None
     if len(text) > limits.characters:
         raise problems.fail(0, f"is larger than {limits.characters:,} characters; split it")
     try:

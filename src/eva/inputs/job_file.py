@@ -8,7 +8,7 @@ everything that is wrong is listed at once, by line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -31,6 +31,7 @@ from eva.inputs.job_words import (
     SecretVariables,
     Signal,
     Variables,
+    check_passable,
 )
 from eva.inputs.problems import Problems, did_you_mean
 from eva.model.errors import InputError
@@ -374,7 +375,7 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def missing_secrets(job: JobFile, environment: dict[str, str]) -> dict[str, str]:
+def missing_secrets(job: JobFile, environment: Mapping[str, str]) -> dict[str, str]:
     """The values of all secrets, those without one taken from `environment`."""
     missing = [n for n, v in job.secrets.items() if v is None and n not in environment]
     if missing:
@@ -382,4 +383,14 @@ def missing_secrets(job: JobFile, environment: dict[str, str]) -> dict[str, str]
             f"secrets: {', '.join(missing)}",
             "no value here and none in the environment; export it, then submit again",
         )
-    return {n: environment[n] if v is None else v for n, v in job.secrets.items()}
+    found = {n: environment[n] if v is None else v for n, v in job.secrets.items()}
+    for name, value in found.items():
+        try:
+            check_passable(value)
+        except ValueError as error:
+            raise InputError.single(f"secrets: {name}", str(error)) from None
+    if sum(map(len, found.values())) > LIMITS.characters:
+        raise InputError.single(
+            "secrets", f"are longer than {LIMITS.characters:,} characters together: use a file"
+        )
+    return found

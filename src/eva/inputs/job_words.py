@@ -31,6 +31,7 @@ _MIB_OF = {"M": 1, "G": MIB_PER_GB, "T": MIB_PER_GB * MIB_PER_GB}
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _LONGEST_REGEX = 500
+_LONGEST_STRING = 100_000  # bytes; Linux starts no program with one over 128 KiB
 # [HOST[:PORT]/]NAME[/NAME...][:TAG][@DIGEST], as registries spell it.
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?"
 _PART = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
@@ -168,9 +169,23 @@ def _variable_text(name: str, value: object) -> str:
     if not isinstance(value, (str, int, float)):
         raise _wrong_kind("text or a number", value, name)
     text = str(value)
-    if "\0" in text:
-        raise ValueError(f"{name} holds a NUL character")
+    check_passable(text, f"{name} ")
     return text
+
+
+def check_passable(text: str, what: str = "") -> None:
+    """Whether a program can be given this in its arguments or its environment."""
+    if "\0" in text:
+        raise ValueError(f"{what}holds a NUL character")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise ValueError(f"{what}holds half of a character (a lone surrogate)") from None
+    if size > _LONGEST_STRING:
+        raise ValueError(
+            f"{what}is {size:,} bytes long, and {_LONGEST_STRING:,} is the most that a program is "
+            "started with: put it into a file"
+        )
 
 
 def signal_name(value: object) -> str:
@@ -199,8 +214,8 @@ def program(value: object) -> str | tuple[str, ...]:
         words = tuple(_as_text(word, "a word of the command") for word in value)
         if not words:
             raise ValueError("is an empty list; write the program and its arguments")
-        if any("\0" in word for word in words):
-            raise ValueError("holds a NUL character")
+        for word in words:
+            check_passable(word)
         return words
     text = _as_text(value, "a script, or a list of words")
     if not text.strip():

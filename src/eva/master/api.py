@@ -22,6 +22,7 @@ from eva.control.state import JobRecord
 from eva.inputs.problems import did_you_mean
 from eva.master import explain, metrics, views
 from eva.master.api_faults import ClosingError, NoSuchThingError, answer_faults
+from eva.master.api_limits import BoundedBodies
 from eva.master.api_page import api_page
 from eva.master.logs import lines
 from eva.master.service import Master
@@ -63,6 +64,7 @@ def make_api(master: Master, on_shutdown: Callable[[bool], None]) -> FastAPI:
     app.state.master = master
     app.state.on_shutdown = on_shutdown
     answer_faults(app)
+    app.add_middleware(BoundedBodies, unbounded=(f"{API}/workdirs",))
     for path, method, handler, model, does in _ROUTES:
         app.add_api_route(
             f"{API}{path}", handler, methods=[method], response_model=model, description=does

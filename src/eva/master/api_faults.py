@@ -38,6 +38,7 @@ _STATUS: tuple[tuple[type[EvaError], int], ...] = (
     (TryAgainError, 503),
     (CapacityError, 503),
 )
+_KINDS = {413: "TooLargeError"}
 _NOT_HERE = {404: "there is no such path", 405: "this path takes another method"}
 
 
@@ -66,12 +67,17 @@ def _of_the_path(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101  as it was registered for
     said = _NOT_HERE.get(error.status_code, str(error.detail))
     message = f"{request.method} {request.url.path}: {said}; see {API}/docs"
-    return _answer(error.status_code, "NoSuchPathError", message)
+    return _answer(error.status_code, _KINDS.get(error.status_code, "NoSuchPathError"), message)
 
 
 def _answer(
     status: int, kind: str, message: str, problems: tuple[Problem, ...] = ()
 ) -> JSONResponse:
-    told = [[problem.where, problem.message] for problem in problems]
-    fault = Fault(kind=kind, message=message, problems=told)
+    told = [[_text(problem.where), _text(problem.message)] for problem in problems]
+    fault = Fault(kind=kind, message=_text(message), problems=told)
     return JSONResponse(fault.model_dump(), status_code=status)
+
+
+def _text(said: str) -> str:
+    """A complaint quotes what was sent, and that may hold what no answer can."""
+    return said.encode("utf-8", "replace").decode()

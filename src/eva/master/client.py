@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self, TypeVar
+from urllib.parse import quote
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
@@ -118,16 +119,16 @@ class Client:
         return self._ask(list[JobOut], "GET", "/jobs", params={"ended": ended})
 
     def job(self, name: str) -> JobOut:
-        return self._ask(JobOut, "GET", f"/jobs/{name}")
+        return self._ask(JobOut, "GET", f"/jobs/{_part(name)}")
 
     def cancel(self, name: str) -> JobOut:
-        return self._ask(JobOut, "POST", f"/jobs/{name}/cancel")
+        return self._ask(JobOut, "POST", f"/jobs/{_part(name)}/cancel")
 
     def instances(self, *, ended: bool = False) -> list[InstanceOut]:
         return self._ask(list[InstanceOut], "GET", "/instances", params={"ended": ended})
 
     def explain(self, subject: str) -> Explanation:
-        return self._ask(Explanation, "GET", f"/explain/{subject}")
+        return self._ask(Explanation, "GET", f"/explain/{_part(subject)}")
 
     def decisions(self, *, changes: bool = False) -> list[DecisionOut]:
         return self._ask(list[DecisionOut], "GET", "/decisions", params={"changes": changes})
@@ -139,10 +140,10 @@ class Client:
         return self._ask(list[TokenOut], "GET", "/tokens")
 
     def make_token(self, name: str) -> TokenOut:
-        return self._ask(TokenOut, "POST", f"/tokens/{name}")
+        return self._ask(TokenOut, "POST", f"/tokens/{_part(name)}")
 
     def revoke_token(self, name: str) -> None:
-        self._ask(dict[str, str], "DELETE", f"/tokens/{name}")
+        self._ask(dict[str, str], "DELETE", f"/tokens/{_part(name)}")
 
     def shut_down(self, *, cancel: bool) -> dict[str, Any]:
         return self._ask(dict[str, Any], "POST", "/shutdown", params={"cancel": cancel})
@@ -152,7 +153,7 @@ class Client:
         timeout = httpx.Timeout(_TIMEOUT_S, read=None)
         try:
             with self._http.stream(
-                "GET", f"/jobs/{job}/logs", params={"follow": follow}, timeout=timeout
+                "GET", f"/jobs/{_part(job)}/logs", params={"follow": follow}, timeout=timeout
             ) as answer:
                 if answer.is_error:
                     answer.read()
@@ -182,6 +183,11 @@ class Client:
             f"no master answers at {self._connection.url} ({error}): run `eva up`, or point "
             "EVA_HOME or EVA_URL at the cluster that you mean"
         )
+
+
+def _part(name: str) -> str:
+    """A name as one part of a path, whatever somebody typed."""
+    return quote(name, safe="")
 
 
 def _verification(certificate: str | None) -> ssl.SSLContext | bool:

@@ -4,6 +4,10 @@ The controller's state is the only list of orders. When a worker joins, for the 
 again, its copies are compared with the state: what should run and does not is started, what should
 stop is stopped, what nobody knows is stopped too. So it does not matter which side was away.
 
+A worker is believed about its own copies only. Its certificate says which instance it is, and what
+it reports of a task that is not there, or not in that epoch, is heard by nobody: a stolen
+certificate is no way to end, or to start twice, what runs elsewhere.
+
 A gang starts together: a task is told its place, and thereby to start, when every sibling has a
 place on an instance whose address is known.
 """
@@ -41,6 +45,7 @@ from eva.ports.workers import (
     Order,
     PrepareOrder,
     Report,
+    SpotNoticed,
     Started,
     StopOrder,
     Stopped,
@@ -104,6 +109,12 @@ class Crew:
         return orders
 
     async def reported(self, instance: InstanceId, report: Report) -> None:
+        if not isinstance(report, SpotNoticed) and not self._is_there(
+            instance, report.task, report.epoch
+        ):
+            # Late news of a copy that is no more is nothing unusual, and is answered all the same.
+            _log.info("report not heard", instance=instance, task=report.task, epoch=report.epoch)
+            return
         self.measured.reported(self.memory.state, report)
         if isinstance(report, (Exited, Checkpointed, Stopped)):
             await self.logs.finish(report.task, report.epoch)
@@ -111,9 +122,10 @@ class Crew:
         if isinstance(report, Started):
             self.logs.follow(instance, report.task, report.epoch)
 
-    def sampled(self, instance: InstanceId, samples: Sequence[TaskSample]) -> None:  # noqa: ARG002  the task's epoch says enough
+    def sampled(self, instance: InstanceId, samples: Sequence[TaskSample]) -> None:
         for sample in samples:
-            if sample.rate is not None:
+            known = self._is_there(instance, sample.task, sample.epoch)
+            if known and sample.rate is not None:
                 self._samples[sample.task] = ThroughputSample(
                     sample.task, sample.epoch, sample.rate
                 )
@@ -121,6 +133,12 @@ class Crew:
     def left(self, instance: InstanceId) -> None:
         if instance in self.memory.state.instances:
             self.silent_since.setdefault(instance, self.clock())
+
+    def _is_there(self, name: InstanceId, task: TaskId, epoch: int) -> bool:
+        """Whether this is a copy that we know on that instance."""
+        instance = self.memory.state.instances.get(name)
+        copy = None if instance is None else instance.copies.get(task)
+        return copy is not None and copy.epoch == epoch
 
     # What is drawn from it
 
@@ -160,7 +178,11 @@ class Crew:
         state = self.memory.state
         task, instance = state.tasks.get(command.task), state.instances.get(command.instance)
         if task is not None and instance is not None:
-            run = task_run(task, instance, self.memory.jobs[task.job.id], self.vault)
+            try:
+                run = task_run(task, instance, self.memory.jobs[task.job.id], self.vault)
+            except OperatorError as error:  # a hint only; the start will say it again
+                _log.error("order not given", task=task.id, reason=str(error))
+                return
             self.workers.send(instance.id, PrepareOrder(task.job.id, task.id, run))
 
     def start(self, command: cmd.StartTask) -> None:
@@ -192,7 +214,14 @@ class Crew:
                     self.workers.send(sibling.instance.id, order)
 
     def _start_order(self, task: Task) -> Order | None:
-        return start_order(task, self.memory.jobs, self.vault, self.addresses)
+        """None while it cannot be given: one job whose secrets cannot be opened is no reason for
+        all others to lose their master.
+        """
+        try:
+            return start_order(task, self.memory.jobs, self.vault, self.addresses)
+        except OperatorError as error:
+            _log.error("order not given", task=task.id, reason=str(error))
+            return None
 
     def _outstanding(self, instance: Instance, copies: Sequence[Copy]) -> list[Order]:
         """Everything that this worker has to do, judged by what it has."""

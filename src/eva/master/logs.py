@@ -84,7 +84,8 @@ class LogKeeper:
 
     async def _follow(self, instance: InstanceId, task: TaskId, epoch: int) -> None:
         path = self._path(task, epoch)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # whoever may see the home
+        path.parent.mkdir(exist_ok=True)
         cursor_path = path.with_suffix(".cursor")
         cursor = LogCursor(cursor_path.read_text() if cursor_path.exists() else "")
         try:

@@ -29,8 +29,9 @@ from eva.master.home import make_home
 from eva.master.intents import CLUSTER_FACT
 from eva.master.listening import listen
 from eva.master.options import ServeOptions
+from eva.master.secrets import KEY_FILE
 from eva.master.service import Master, Surroundings, take_lease
-from eva.model.errors import EvaError, TryAgainError
+from eva.model.errors import EvaError, OperatorError, TryAgainError
 from eva.ports.cloud import Cloud
 from eva.ports.journal import Fact, Journal, Lease
 
@@ -104,9 +105,17 @@ def _authority(options: ServeOptions, journal: Journal, lease: Lease) -> Authori
     if fact is None:
         name = f"{options.cluster}-{secrets.token_hex(4)}"
         fact = Fact(CLUSTER_FACT, name.encode(), wall_ms())
+        (options.home / "identity" / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         journal.put_fact(lease, fact)
     cluster = fact.value.decode()
     folder = options.home / "identity" / cluster
+    if not folder.exists():
+        raise OperatorError(
+            f"the journal is of the cluster {cluster}, and {folder} is not here: copy `identity`, "
+            f"`{KEY_FILE}` and `ports.json` from the home of the master that kept them. One with "
+            "another identity turns that cluster's workers away; if theirs is lost for good, make "
+            "the folder, empty, and their instances will be replaced"
+        )
     return Authority(folder, cluster, sorted({options.host, options.filled.advertise}), wall_ms())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import secrets
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from eva.ports.journal import Fact, Journal, Lease
 
 _FACT = "tokens"
 _PREFIX = "eva_"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
 
 
 class UnauthorisedError(EvaError):
@@ -33,6 +35,12 @@ class Tokens:
         self._known = {name: (digest, made_ms) for name, (digest, made_ms) in raw.items()}
 
     def make(self, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise InputError.single(
+                "token",
+                f"{name!r} cannot be a name: use up to 63 letters, digits, dots, dashes, "
+                "underscores and @, beginning with a letter or digit",
+            )
         if name in self._known:
             raise InputError.single(
                 "token", f"{name!r} exists: revoke it first, or choose another name"

@@ -9,6 +9,8 @@ from __future__ import annotations
 from eva.control.lifecycle import InstanceState, TaskState
 from eva.control.state import Instance, Task
 
+_NAMED = 3  # siblings that a reason names; a gang may have hundreds
+
 
 def why(task: Task, current_round: int) -> str:
     """Empty for a task that runs and is to stay where it is."""
@@ -55,5 +57,7 @@ def _starts(task: Task) -> str:
         if sibling.instance is None and sibling.state is not TaskState.DONE
     ]
     if missing:
-        return f"starts together with {', '.join(missing)}"
+        named = ", ".join(missing[:_NAMED])
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        return f"starts together with {named}{more}"
     return "image, files and storage are made ready"

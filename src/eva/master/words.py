@@ -6,9 +6,24 @@ micro-dollars. Fields may be added within `/api/v1`, never removed or changed.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
 API = "/api/v1"
+
+
+def _encodable(text: str) -> str:
+    """JSON can spell halves of characters, which nothing further down can pass on."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("holds half of a character (a lone surrogate)") from None
+    return text
+
+
+Given = Annotated[str, AfterValidator(_encodable)]
+Source = Annotated[str, StringConstraints(max_length=4_096), AfterValidator(_encodable)]
 
 
 class Word(BaseModel):
@@ -26,11 +41,11 @@ class Fault(Word):
 class Submission(Word):
     """A job file as text. Of two submissions with one `key` the first is what counts."""
 
-    job_file: str
-    source: str = "job.yaml"
-    workdir: str | None = None
-    secrets: dict[str, str] = {}
-    key: str | None = None
+    job_file: Given
+    source: Source = "job.yaml"
+    workdir: Given | None = None
+    secrets: dict[Given, Given] = {}
+    key: Given | None = None
 
 
 class Submitted(Word):

@@ -162,7 +162,9 @@ class TaskLaunch:
 
     `cpus` are CPU numbers of this machine, disjoint between tasks by the worker's word, and empty
     for no pinning. `gpus` are UUIDs; a task that asks for none sees none. `network` None is the
-    machine's own. `env` may hold secrets: adapters keep it off the disk and out of messages.
+    machine's own, unless the task is `alone`: nobody has to find one without siblings, so where the
+    runtime can, it only gets out. `env` may hold secrets: adapters keep it off the disk and out
+    of messages.
     """
 
     ref: TaskRef
@@ -175,6 +177,7 @@ class TaskLaunch:
     mounts: tuple[Mount, ...] = ()
     workdir: str | None = None
     network: GangNetwork | None = None
+    alone: bool = False
     user: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
 

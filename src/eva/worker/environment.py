@@ -65,6 +65,7 @@ def task_launch(
         _mounts(folders, workdir, sockets),
         None if workdir is None else _WORKDIR_TARGET,
         None if network is None else GangNetwork(network, _alias(run.gang.rank)),
+        alone=run.gang.world_size == 1,
         user=_user(traits),
     )
 

@@ -138,6 +138,18 @@ async def test_a_gang_of_two_talks_over_its_network(bench: Bench, engine: docker
     assert engine.networks(names=[name]) == []
 
 
+@pytest.mark.parametrize("alone", [True, False])
+async def test_a_task_alone_does_not_reach_what_listens_for_the_machine_only(
+    bench: Bench, *, alone: bool
+) -> None:
+    """Such as the cloud's metadata, with the role of the instance, or a master on a laptop."""
+    async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        script = Script(f"nc -w 3 127.0.0.1 {port} </dev/null && echo reached || echo apart")
+        _, printed = await run(bench, script, alone=alone)
+    assert printed.split()[-1] == ("apart" if alone else "reached")
+
+
 async def test_a_container_that_was_made_and_not_started_never_runs(
     bench: Bench, engine: docker.APIClient
 ) -> None:

@@ -104,3 +104,25 @@ def test_names_of_tasks_and_jobs_that_are_none(shared_cluster: LiveCluster) -> N
     assert "is done" in run(home, "logs", "-f", f"{job}.1")
     assert f"did you mean '{job}'?" in run(home, "status", "name-1", code=2)
     assert f"{job} is over, it is finished" in run(home, "explain", job)
+
+
+def test_what_leads_out_of_the_job_folder_stays_where_it_is(
+    shared_cluster: LiveCluster, tmp_path: Path
+) -> None:
+    """A job folder from somebody else must not take along what is beside it."""
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "key").write_text("hush")
+    folder = tmp_path / "job"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "link").symlink_to(tmp_path / "private")
+    (folder / "link").symlink_to(tmp_path / "private")
+    for fields in ("workdir: link", "workdir: data", "file_mounts: {in: data}"):
+        (folder / "job.yaml").write_text(f"run: x\n{fields}\n")
+        said = run(shared_cluster.home, "submit", "-y", str(folder / "job.yaml"), code=2)
+        assert "leads out of" in said, fields
+
+
+def test_names_that_are_no_names_reach_no_other_path(shared_cluster: LiveCluster) -> None:
+    home = shared_cluster.home
+    assert "cannot be a name" in run(home, "token", "make", "red\x1b[31m", code=2)
+    assert "there is no job '?cancel=1'" in run(home, "status", "?cancel=1", code=2)

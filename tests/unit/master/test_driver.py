@@ -8,14 +8,16 @@ import pytest
 
 from eva.control.invariants import check_everything
 from eva.control.journal import digest
-from eva.control.lifecycle import JobState
+from eva.control.lifecycle import JobState, TaskState
 from eva.master import memory as remembering
 from eva.master.logs import lines
+from eva.master.secrets import KEY_FILE
 from eva.master.submission import KeyReusedError
 from eva.model.errors import InputError
 from eva.model.ids import JobId, TaskId
 from eva.ports.cloud import CloudCapacityError, CloudUnreachableError
 from eva.ports.journal import JournalFullError
+from eva.ports.workers import Checkpointed, Exited, Started, Stopped, TaskSample
 from tests.unit.master.conftest import JOB, Bench, running, until
 
 GANG = JOB.replace("name: train", "name: pair\nnum_nodes: 2")
@@ -245,5 +247,64 @@ def test_output_is_kept_when_the_instance_is_gone(bench: Bench) -> None:
                 )
             ]
             assert kept == [(f"{job}.0", f"{job}.0 epoch 1 on i-1")]
+            assert master.logs.folder.stat().st_mode & 0o077 == 0
+
+    asyncio.run(story())
+
+
+def test_a_worker_is_believed_about_its_own_copies_only(bench: Bench) -> None:
+    """The certificate of one instance must not speak for another, nor name files of the master."""
+
+    async def story() -> None:
+        async with running(bench) as master:
+            honest, other = await bench.submit(), await bench.submit()
+            task = TaskId(f"{honest}.0")
+            await until(lambda: bench.world.running(task) and bench.world.running(f"{other}.0"))
+            thief = bench.world.worker_of(f"{other}.0").instance
+            home = bench.world.worker_of(task).instance
+            assert thief != home
+            await until(lambda: master.state.tasks[task].state is TaskState.RUNNING)
+            epoch = master.state.tasks[task].epoch
+            outside = TaskId("../../outside/evil.0")
+            for forged in (
+                Exited(task, epoch, 0),
+                Stopped(task, epoch),
+                Checkpointed(task, epoch, 1, checkpoint_ms=60_000),
+                Started(outside, 1, 5),
+            ):
+                await master.crew.reported(thief, forged)
+            await master.crew.reported(home, Exited(task, epoch + 1, 0))  # its own, never placed
+            master.crew.sampled(thief, [TaskSample(task, epoch, 3, 99.0)])
+            assert master.state.tasks[task].state is TaskState.RUNNING
+            assert master.crew.report() is None
+            assert not master.measured.checkpoint_ms
+            assert not master.logs.is_followed(outside, 1)
+            master.crew.sampled(home, [TaskSample(task, epoch, 3, 2.0)])
+            assert master.crew.report() is not None
+            bench.world.finish(task)
+            await until(lambda: honest in master.state.records)
+
+    asyncio.run(story())
+
+
+def test_secrets_that_cannot_be_opened_stop_their_job_alone(bench: Bench) -> None:
+    async def story() -> None:
+        master = await bench.start()
+        sealed = await bench.submit(JOB + "secrets: {TOKEN: hush}\n")
+        await bench.crash()
+        key = (bench.home / KEY_FILE).read_bytes()
+        (bench.home / KEY_FILE).unlink()
+        master = await bench.start()
+        other = await bench.submit()
+        await until(lambda: bench.world.running(f"{other}.0"))
+        await until(lambda: master.state.jobs[JobId(sealed)].state is JobState.STARTING)
+        await until(lambda: len(bench.world.link.connected()) == 2)
+        await master.round()
+        await bench.crash()
+        (bench.home / KEY_FILE).write_bytes(key)
+        async with running(bench):
+            await until(lambda: bench.world.running(f"{sealed}.0"))
+            (order,) = bench.world.worker_of(f"{sealed}.0").started
+            assert order.run.env["TOKEN"] == "hush"
 
     asyncio.run(story())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
 
+from eva.adapters.identity.authority import Authority
 from eva.adapters.memory.journal import MemoryJournal
 from eva.control.commands import ComputePlan
 from eva.control.events import PlanComputed, PlanFailed
@@ -18,6 +20,8 @@ from eva.master.measured import Measured
 from eva.master.options import ServeOptions, with_delays_scaled
 from eva.master.planner import Planner
 from eva.master.secrets import KEY_FILE, Vault
+from eva.master.server import serve
+from eva.master.service import Surroundings
 from eva.master.tokens import Tokens, UnauthorisedError
 from eva.master.words import Submission
 from eva.model.errors import InputError, OperatorError
@@ -168,3 +172,27 @@ def test_a_master_that_lost_its_lease_stops_acting(bench: Bench) -> None:
                 await master.until_failure()
 
     asyncio.run(story())
+
+
+def test_a_standby_without_the_clusters_identity_does_not_start(tmp_path: Path) -> None:
+    """It would make its own, and every worker of the cluster would be turned away."""
+    store = str(tmp_path / "journal.db")
+
+    class SurroundedError(Exception):
+        """As far as this test goes."""
+
+    def surround(_options: object, _journal: object, authority: Authority) -> Surroundings:
+        authority.close()
+        raise SurroundedError
+
+    def start(home: str) -> None:
+        options = ServeOptions(tmp_path / home, port=0, store=store)
+        asyncio.run(serve(options, surround))
+
+    with pytest.raises(SurroundedError):
+        start("first")
+    with pytest.raises(OperatorError, match=r"copy `identity`, `secrets.key` and `ports.json`"):
+        start("second")
+    shutil.copytree(tmp_path / "first" / "identity", tmp_path / "second" / "identity")
+    with pytest.raises(SurroundedError):
+        start("second")

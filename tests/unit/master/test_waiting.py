@@ -44,3 +44,11 @@ def test_a_task_that_is_to_move_says_that_it_runs_on() -> None:
 
 def told(bench: Bench, task: str) -> str:
     return why(bench.task(task), bench.state.round)
+
+
+def test_of_a_large_gang_some_are_named() -> None:
+    bench = Bench()
+    bench.submit("gang", tasks=6)
+    bench.round(*((SMALL, (f"gang.{index}",)) for index in range(6)))
+    bench.ready("i-1")
+    assert told(bench, "gang.0") == "starts together with gang.1, gang.2, gang.3 and 2 more"

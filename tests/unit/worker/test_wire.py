@@ -155,3 +155,14 @@ def test_generated_code_is_that_of_the_proto(tmp_path: Path, name: str) -> None:
     package = "eva/adapters/grpc/generated"
     committed = REPOSITORY / "src" / package / name
     assert committed.read_text() == (tmp_path / package / name).read_text(), "run proto/generate.sh"
+
+
+def test_half_characters_are_replaced_and_end_no_session() -> None:
+    """One order or report that cannot be put into words would keep a worker away for good."""
+    run = TaskRun(program=Argv(("echo", "\ud800")), env={"A": "\udfff"})
+    order = translate.order_from_wire(
+        translate.order_to_wire(StartOrder(JobId("j"), TaskId("j.0"), 1, run))
+    )
+    assert isinstance(order, StartOrder)
+    assert order.run.program == Argv(("echo", "?"))
+    assert order.run.env == {"A": "?"}

@@ -31,7 +31,7 @@ def run_instances(
         "Placement": {"AvailabilityZone": zone},
         "UserData": user_data(settings, intent, type_),
         "InstanceInitiatedShutdownBehavior": "terminate",
-        # Containers are a hop further away, so they cannot reach what the instance may do.
+        # Containers on a bridge are a hop further away: they cannot reach what the instance may do.
         "MetadataOptions": {
             "HttpTokens": "required",
             "HttpPutResponseHopLimit": 1,

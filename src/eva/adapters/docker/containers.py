@@ -136,7 +136,9 @@ def host_settings(launch: TaskLaunch, home: Home) -> dict[str, Any]:
         "log_config": LOG,
         "oom_score_adj": 500,  # when the machine runs out, a task goes before its worker
         "ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
-        "network_mode": "host",
+        # On the machine's own network are the machine's role at the cloud and what listens on its
+        # loopback alone. Siblings on other machines have to be met there; others need not see it.
+        "network_mode": "bridge" if launch.alone else "host",
         "mounts": [
             {
                 "Type": "bind",

@@ -58,12 +58,17 @@ def _fill(message: Any, thing: Any) -> None:
         value = getattr(thing, spec.name)
         if isinstance(value, enum.Enum):
             value = _PREFIX[type(value)] + value.name
-        if isinstance(value, str):  # names of files may hold bytes that are no text
-            value = value.encode("utf-8", "replace").decode()
+        if isinstance(value, str):
+            value = _text(value)
         if isinstance(value, TaskRun):
             message.run.CopyFrom(run_to_wire(value))
         elif value is not None:
             setattr(message, spec.name, value)
+
+
+def _text(value: str) -> str:
+    """What protobuf takes: names of files may hold bytes that are no text, JSON half letters."""
+    return value.encode("utf-8", "replace").decode()
 
 
 def _read(kind: type[Any], message: Any) -> Any:
@@ -179,7 +184,7 @@ def resources_from_wire(message: pb.Resources) -> Resources:
 def run_to_wire(run: TaskRun) -> pb.TaskRun:
     message = pb.TaskRun(
         demand=resources_to_wire(run.demand),
-        env=[pb.Variable(name=name, value=value) for name, value in run.env.items()],
+        env=[pb.Variable(name=name, value=_text(value)) for name, value in run.env.items()],
         workdir=run.workdir or "",
         shm_mib=run.shm_mib,
         checkpoint=pb.CheckpointPolicy(
@@ -201,9 +206,9 @@ def run_to_wire(run: TaskRun) -> pb.TaskRun:
     )
     match run.program:
         case Argv(words):
-            message.argv.CopyFrom(pb.Argv(words=words))
+            message.argv.CopyFrom(pb.Argv(words=map(_text, words)))
         case Script(text, interpreter):
-            message.script.CopyFrom(pb.Script(text=text, interpreter=interpreter))
+            message.script.CopyFrom(pb.Script(text=_text(text), interpreter=interpreter))
     match run.image:
         case ImageReference(reference):
             message.image_reference = reference

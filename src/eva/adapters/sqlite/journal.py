@@ -80,6 +80,7 @@ class SqliteDatabase:
         with ExitStack() as unless_ready:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch(mode=0o600)  # job files are in it; SQLite gives its log the same mode
                 self._writer = unless_ready.enter_context(closing(self._connect()))
                 _prepare(self._writer, self.name)
                 _sync_folder(path.parent)

@@ -302,3 +302,16 @@ def test_old_proofs_of_life_are_tidied_away(tmp_path: Path) -> None:
         for _ in range(6):
             journal.release(journal.acquire("a", TTL_MS))
     assert len(list(tmp_path.glob("*-lease-*"))) <= 2
+
+
+def test_only_its_owner_reads_the_journal(tmp_path: Path) -> None:
+    """Job files are in it, and the folder may be one that was there before, open to all."""
+    before = os.umask(0o022)
+    try:
+        with opened(tmp_path / "journal.db") as journal:
+            journal.acquire("me", TTL_MS)
+            modes = {each.name: each.stat().st_mode & 0o077 for each in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes["journal.db"] == 0
+    assert not any(modes.values()), modes
