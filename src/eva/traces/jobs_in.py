@@ -14,7 +14,7 @@ from eva.inputs.problems import Problems, did_you_mean
 from eva.model.catalog import Catalog
 from eva.model.ids import JobId, Workload
 from eva.model.jobs import TaskSpec
-from eva.model.resources import Demand
+from eva.model.resources import NOTHING, Demand
 from eva.scheduling.reservation_price import price_book, why_unplaceable
 from eva.traces.fields import Record
 from eva.traces.trace import SpecPool, TaskPhases, Trace, TraceJob
@@ -101,6 +101,9 @@ class TraceBuilder:
 
     def _judge(self, spec: TaskSpec) -> str:
         catalog, known = self.setting.catalog, self.setting.workloads
+        demand = spec.demand
+        if NOTHING in (demand.default, *(amount for _, amount in demand.per_family)):
+            return "asks for nothing; a task needs a GPU, CPU or memory"
         if price_book(catalog).price(spec) is None:
             return why_unplaceable(catalog, spec)
         kind = kind_of(spec.workload)

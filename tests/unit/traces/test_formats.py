@@ -16,15 +16,22 @@ from eva.model.ids import JobId, Workload
 from eva.model.resources import Demand, Resources
 from eva.traces.artifact import artifact_text
 from eva.traces.drawing import Drawing, Durations
-from eva.traces.interference import MEASURED
-from eva.traces.jobs_in import Setting
 from eva.traces.load import load_trace
 from eva.traces.sampled import LARGE_PHYSICAL, sampled_trace
-from eva.traces.tables_in_out import csv_text, parquet_bytes, read_own_csv
+from eva.traces.tables_in_out import csv_text, parquet_bytes
 from eva.traces.trace import SpecPool, TaskPhases, Trace, TraceJob
 from eva.traces.workloads import KINDS
 from eva.traces.write import write_trace
-from tests.unit.traces.making import CATALOG, GB, artifact_job, artifact_task, load, own, pods
+from tests.unit.traces.making import (
+    CATALOG,
+    GB,
+    OWN_HEADER,
+    artifact_job,
+    artifact_task,
+    load,
+    own,
+    pods,
+)
 
 
 def test_the_artifact_format_is_read_in_full(tmp_path: Path) -> None:
@@ -179,7 +186,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
         write_trace(Trace("one", (job,)), tmp_path / "no" / "such" / "out.csv")
 
 
-amounts = st.builds(Resources, st.integers(0, 8), st.integers(0, 64_000), st.integers(0, 488 * GB))
+amounts = st.builds(Resources, st.integers(0, 8), st.integers(0, 64_000), st.integers(1, 488 * GB))
 demands = st.builds(
     Demand,
     amounts,
@@ -222,7 +229,26 @@ def jobs(draw: st.DrawFn) -> TraceJob:
 
 
 @given(jobs())
-def test_any_job_survives_our_own_table(job: TraceJob) -> None:
-    setting = Setting(CATALOG, MEASURED.workloads)
+def test_any_job_survives_our_own_table(
+    tmp_path_factory: pytest.TempPathFactory, job: TraceJob
+) -> None:
     made = Trace("t", (job,))
-    assert read_own_csv(Path("t.csv"), csv_text(made), setting).jobs == made.jobs
+    folder = tmp_path_factory.getbasetemp()
+    assert load(folder, csv_text(made), "survivor.csv").jobs == made.jobs
+
+
+OWN_ROW = "a,0,60000,gcn[1],0,1000,1024"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        own(OWN_ROW).replace("\n", "\r\n").encode("utf-8-sig"),
+        ",".join(f'"{name}"' for name in OWN_HEADER.split(",")) + f"\n{OWN_ROW}\n",
+        "\n\n" + own(OWN_ROW, ""),
+        "# from the cluster's log\n" + own(OWN_ROW),
+    ],
+    ids=["Excel's", "R's, with quotes", "with blank lines", "with a comment"],
+)
+def test_csv_as_other_programs_write_it(tmp_path: Path, content: str | bytes) -> None:
+    assert load(tmp_path, content).jobs == load(tmp_path, own(OWN_ROW)).jobs
