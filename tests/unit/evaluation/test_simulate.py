@@ -210,6 +210,15 @@ def test_a_bad_trace_lists_every_problem_and_writes_nothing(
     assert found.out == ""
 
 
+def test_what_reading_a_trace_left_out_is_told_beside_json_too(eva: Eva, tmp_path: Path) -> None:
+    pods = tmp_path / "pods.csv"
+    header = "name,cpu_milli,memory_mib,num_gpu,pod_phase,creation_time,deletion_time"
+    pods.write_text(f"{header}\np,1000,1024,1,Running,0,90\nq,1000,1024,9,Running,0,90\n")
+    found = eva("simulate", str(pods), "--json")
+    assert found.json["jobs"] == 1
+    assert "note: dropped 1 of 2 pods" in found.err
+
+
 @pytest.mark.parametrize("content", ["", "{}", f"{HEADER}\n", "a,b\n1,2\n"])
 def test_no_trace_at_all(eva: Eva, tmp_path: Path, content: str) -> None:
     path = tmp_path / "trace.csv"

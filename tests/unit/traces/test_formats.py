@@ -56,6 +56,33 @@ def test_a_demand_may_be_given_per_family(tmp_path: Path) -> None:
     assert demand.on("r7i") is None
 
 
+def test_a_family_that_the_catalog_lacks_is_pointed_out(tmp_path: Path) -> None:
+    tasks = artifact_task(demand={"p3": [0, 12, 8], "c7l": [0, 6, 8]})
+    (notice,) = load(tmp_path, json.dumps({"0": artifact_job(tasks=tasks)})).notices
+    assert notice == (
+        "catalog two has no family 'c7l', so demands on it count for nothing; did you mean 'c7i'?"
+    )
+
+
+def test_a_job_ends_by_its_iterations_and_it_is_said_where_its_duration_differs(
+    tmp_path: Path,
+) -> None:
+    jobs = {
+        "exact": artifact_job(total_iters=50),
+        "cut": artifact_job(total_iters=49),  # whole iterations: the last is left out
+        "longer": artifact_job(total_iters=60),
+        "longest": artifact_job(total_iters=5_000),
+        "none": artifact_job(total_iters=0),
+    }
+    trace = load(tmp_path, json.dumps(jobs))
+    assert [job.total_iterations for job in trace.jobs] == [50, 49, 60, 5_000, 0]
+    (notice,) = trace.notices
+    assert notice == (
+        "in 3 of 5 jobs the iterations do not take as long as the duration says (job 'longest': "
+        "10,000 s at full throughput, stated 100 s); a job ends by its iterations"
+    )
+
+
 def test_a_job_that_hides_its_throughput_still_has_one(tmp_path: Path) -> None:
     content = json.dumps({"0": artifact_job(support_throughput_aware=False)})
     (job,) = load(tmp_path, content).jobs
