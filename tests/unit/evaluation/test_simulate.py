@@ -171,6 +171,7 @@ def test_the_same_seed_gives_the_same_report_and_another_does_not(
         (("--delays", "slow"), "fixed, sampled or xN"),
         (("--catalog", "nowhere"), "nowhere"),
         (("--plot", "cluster.jpeg"), "no format of pictures"),
+        (("--plot", "/nowhere/cluster.svg"), "/nowhere is no folder"),
         (("--interference", "/nowhere.csv"), "/nowhere.csv"),
         (("--events", "/nowhere/e.jsonl"), "cannot be written"),
     ],
