@@ -185,6 +185,8 @@ def simulate(
     if plot is not None:
         check_plot(plot)
     jobs = _trace(trace, prices, truth, Drawing(seed, durations), first)
+    for notice in jobs.notices:  # on standard error, so beside JSON too
+        print_note(notice)
     if spot is not None:
         jobs = _on_spot(jobs, prices)
     scenario = Scenario(jobs, prices, settings)
@@ -206,8 +208,6 @@ def simulate(
         return
     from eva.cli.simulate_text import print_reports
 
-    for notice in scenario.trace.notices:
-        print_note(notice)
     print_reports(scenario, reports)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,10 @@ def check_plot(path: Path) -> None:
     if path.suffix not in _FORMATS:
         known = ", ".join(_FORMATS)
         raise InputError.single(str(path), f"ends in no format of pictures; use one of {known}")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise InputError.single(
+            str(path), f"cannot be written: {path.parent} is no folder that may be written to"
+        )
     if not plotting_works():
         raise InputError.single(
             "--plot", "needs matplotlib; install it with: pip install 'eva-scheduler[plot]'"

@@ -74,14 +74,15 @@ def references_of(
     if bounds is Bounds.NONE:
         return alone
     needs, catalog = _needs(trace), _offered(trace, catalog)
-    plain = replace(alone, lower_bound_micros=_over_time(lower_bound(catalog, needs)))
+    unslowed = _over_time(lower_bound(catalog, needs))
+    plain = replace(alone, lower_bound_micros=unslowed)
     if bounds is Bounds.QUICK:
         return plain
     truth = settings.interference
     slowed = _over_time(lower_bound(catalog, needs, truth.pair))
     return replace(
-        plain,
-        slowed_bound_micros=slowed,
+        plain,  # a bound without interference is one with it: B is never the weaker of the two
+        slowed_bound_micros=max(slowed, unslowed),
         floor_micros=practical_floor_micros(trace, catalog, truth),
     )
 

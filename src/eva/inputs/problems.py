@@ -38,5 +38,6 @@ class Problems:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` where something known is close, else nothing."""
-    close = difflib.get_close_matches(word.lower(), {name.lower(): name for name in known}, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    names = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), names, n=1)
+    return f"; did you mean {names[close[0]]!r}?" if close else ""

@@ -20,10 +20,10 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from eva.inputs.problems import Problems
-from eva.inputs.tables import Columns, Table, parse_csv
+from eva.inputs.problems import Problems, did_you_mean
+from eva.inputs.tables import Columns, Table
 from eva.model.catalog import Catalog
-from eva.model.resources import Demand, Resources
+from eva.model.resources import NOTHING, Demand, Resources
 from eva.model.units import MIB_PER_GB, MILLIS_PER_CPU
 from eva.traces.assembly import WorkloadNames, assembled, shape_of
 from eva.traces.drawing import Drawing, Durations
@@ -39,6 +39,8 @@ _UNUSED = ("gpu_milli", "gpu_spec", "qos", "scheduled_time")
 COLUMNS = Columns(required=(*_DEMAND, *_TIMES), optional=_UNUSED)
 WITHOUT_TIMES = Columns(required=_DEMAND, optional=(*_TIMES, *_UNUSED))
 
+_FAILED = "Failed"
+_PHASES = ("Pending", "Running", "Succeeded", _FAILED, "Unknown")
 _GPU_MILLIS = 1_000
 
 
@@ -48,9 +50,10 @@ class _Pod:
     duration_ms: int
 
 
-def read_alibaba(path: Path, text: str, setting: Setting, drawing: Drawing) -> Trace:
-    problems = Problems(str(path))
-    table = parse_csv(text, problems)
+def read_alibaba(
+    path: Path, table: Table, problems: Problems, setting: Setting, drawing: Drawing
+) -> Trace:
+    """`problems` are those that reading the table found; what is wrong with the pods joins them."""
     if drawing.durations is Durations.TRACED and not set(_TIMES) & set(table.columns):
         raise problems.fail(
             table.header_line,
@@ -100,7 +103,7 @@ def _read_pods(table: Table, durations: Durations, problems: Problems) -> tuple[
         if name in names:
             record.complain("name", f"{name!r} is there twice; rename one")
         names.add(name)
-        if phased and record.text("pod_phase") == "Failed":
+        if phased and _phase(record) == _FAILED:
             failed += 1
             continue
         traced_ms = _duration_ms(record) if durations is Durations.TRACED else 0
@@ -108,15 +111,27 @@ def _read_pods(table: Table, durations: Durations, problems: Problems) -> tuple[
     return pods, failed
 
 
+def _phase(record: Record) -> str:
+    """A phase of Kubernetes; what is spelled otherwise would count as a pod that did not fail."""
+    phase = record.text("pod_phase")
+    if phase and phase not in _PHASES:
+        hint = did_you_mean(phase, _PHASES)
+        record.complain("pod_phase", f"{phase!r} is none of {', '.join(_PHASES)}{hint}")
+    return phase
+
+
 def _demand(record: Record) -> Resources:
     gpu_millis = record.whole("num_gpu", GPU_SHARES)
     if gpu_millis == 0 and record.has("gpu_milli"):  # a share of one GPU
         gpu_millis = record.whole("gpu_milli", GPU_MILLIS)
-    return Resources(
+    demand = Resources(
         _up(gpu_millis, _GPU_MILLIS) // _GPU_MILLIS,
         _up(record.whole("cpu_milli", CPU_MILLIS), MILLIS_PER_CPU),
         _up(record.whole("memory_mib", MEMORY_MIB), MIB_PER_GB),
     )
+    if demand == NOTHING:
+        record.complain("", "asks for nothing; a pod needs a GPU, CPU or memory")
+    return demand
 
 
 def _up(amount: int, unit: int) -> int:

@@ -36,11 +36,15 @@ def read_bytes(path: Path) -> bytes:
 
 def as_text(path: Path, raw: bytes) -> str:
     try:
-        return raw.decode("utf-8-sig")
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError.single(
             str(path), f"is not UTF-8 text (byte {error.start}); save it as UTF-8"
         ) from None
+    if "\0" in text:  # UTF-16 without a mark looks like this
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InputError.single(f"{path}:{line}", "holds a zero byte; save it as UTF-8 text")
+    return text
 
 
 def read_text(path: Path) -> str:

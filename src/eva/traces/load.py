@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+from eva.inputs.problems import Problems
+from eva.inputs.tables import parse_csv
 from eva.model.catalog import Catalog
 from eva.model.errors import InputError
 from eva.traces import alibaba, table
@@ -41,14 +43,16 @@ def load_trace(
         raise InputError.single(str(path), "is empty; a trace needs at least one job")
     if start in "{[":
         return read_artifact(path, text, setting)
-    header = {cell.strip() for cell in text.partition("\n")[0].split(",")}
+    problems = Problems(str(path))
+    rows = parse_csv(text, problems)
+    header = set(rows.columns)
     if len(header & set(alibaba.COLUMNS.known)) > len(header & set(table.COLUMNS.known)):
-        return read_alibaba(path, text, setting, drawing)
+        return read_alibaba(path, rows, problems, setting, drawing)
     if header & set(table.COLUMNS.known):
-        return read_own_csv(path, text, setting)
+        return read_own_csv(path, rows, problems, setting)
     theirs, ours = (", ".join(it.required) for it in (alibaba.WITHOUT_TIMES, table.COLUMNS))
     raise InputError.single(
-        f"{path}:1",
+        f"{path}:{rows.header_line}",
         "is no trace that Eva knows: neither Parquet, nor a JSON object of jobs, nor CSV with "
         f"the columns of Alibaba's pod list ({theirs}, ...) or of our own ({ours}, ...)",
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eva.inputs.problems import Problems
-from eva.inputs.tables import Columns, Table, check_columns, parse_csv
+from eva.inputs.tables import Columns, Table, check_columns
 from eva.model.errors import OperatorError
 from eva.traces.fields import Record
 from eva.traces.jobs_in import Setting, TraceBuilder
@@ -19,9 +19,8 @@ from eva.traces.trace import Trace
 PARQUET_MAGIC = b"PAR1"
 
 
-def read_own_csv(path: Path, text: str, setting: Setting) -> Trace:
-    problems = Problems(str(path))
-    table = parse_csv(text, problems)
+def read_own_csv(path: Path, table: Table, problems: Problems, setting: Setting) -> Trace:
+    """`problems` are those that reading the table found; what is wrong with the jobs joins them."""
     require_columns(table, COLUMNS, problems)
     records = (Record(problems, row.cells, row.line) for row in table.rows)
     return read_records(records, TraceBuilder(problems, setting), path.name.partition(".")[0])

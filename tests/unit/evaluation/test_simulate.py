@@ -171,6 +171,7 @@ def test_the_same_seed_gives_the_same_report_and_another_does_not(
         (("--delays", "slow"), "fixed, sampled or xN"),
         (("--catalog", "nowhere"), "nowhere"),
         (("--plot", "cluster.jpeg"), "no format of pictures"),
+        (("--plot", "/nowhere/cluster.svg"), "/nowhere is no folder"),
         (("--interference", "/nowhere.csv"), "/nowhere.csv"),
         (("--events", "/nowhere/e.jsonl"), "cannot be written"),
     ],
@@ -208,6 +209,15 @@ def test_a_bad_trace_lists_every_problem_and_writes_nothing(
         assert re.search(rf"bad\.csv:{line}\b", found.err)
     assert list(out.iterdir()) == []
     assert found.out == ""
+
+
+def test_what_reading_a_trace_left_out_is_told_beside_json_too(eva: Eva, tmp_path: Path) -> None:
+    pods = tmp_path / "pods.csv"
+    header = "name,cpu_milli,memory_mib,num_gpu,pod_phase,creation_time,deletion_time"
+    pods.write_text(f"{header}\np,1000,1024,1,Running,0,90\nq,1000,1024,9,Running,0,90\n")
+    found = eva("simulate", str(pods), "--json")
+    assert found.json["jobs"] == 1
+    assert "note: dropped 1 of 2 pods" in found.err
 
 
 @pytest.mark.parametrize("content", ["", "{}", f"{HEADER}\n", "a,b\n1,2\n"])

@@ -48,6 +48,7 @@ def test_all_problems_of_a_json_trace_are_listed_at_once(tmp_path: Path) -> None
         "8": artifact_job(tasks=artifact_task(demand={"any": [1, 2]})),
         "9": [],
         "10": artifact_job(tasks=artifact_task(demand={"any": [0.5, 4, 1e300]})),
+        "11": artifact_job(tasks=artifact_task(demand={"any": [0, 4, 8], "c7i": [0, 0, 0]})),
     }
     found = refused(tmp_path, json.dumps(content))
     expected = [
@@ -73,6 +74,7 @@ def test_all_problems_of_a_json_trace_are_listed_at_once(tmp_path: Path) -> None
         ("job '9'", "[] is not an object"),
         ("job '10' tasks 0 demand any gpu", "0.5 is not a whole number"),
         ("job '10' tasks 0 demand any memory_gb", "more than any sensible"),
+        ("job '11'", "asks for nothing"),
     ]
     for place, message in expected:
         assert any(it.startswith(f"t: {place}: ") and message in it for it in found), (place, found)
@@ -103,6 +105,9 @@ def test_keys_given_twice_are_found_at_every_depth(tmp_path: Path) -> None:
         ('{"0": ' + "9" * 5_000 + "}", "absurd number"),
         ("hello, world\n1,2\n", "is no trace that Eva knows"),
         (b"\xff\xfe\x00", "is not UTF-8"),
+        (own("a,0,1,gcn,0,1,1").encode("utf-16-le"), "holds a zero byte"),
+        (own("a,0,1,gcn,0,1,1").replace(",", ";"), "separated by semicolons; use commas"),
+        (own("a,0,1,gcn,0,1,1").replace(",", "\t"), "separated by tabs; use commas"),
         (gzip.compress(b'{"0": {}}', mtime=0)[:-6], "is not a whole gzip file"),
         (b"\x1f\x8b not gzip", "is not a whole gzip file"),
         (b"PAR1 and then nothing", "is not a whole Parquet file"),
@@ -181,6 +186,8 @@ def test_bad_pods(tmp_path: Path) -> None:
             "p,1000,1024,1,0,,LS,Running,1,5,1",
             "q,-1,many,1,0,,LS,Running,1,,1",
             "r,inf,1024,1e9,0,,LS,,1,5,1",
+            "s,1000,1024,0,0,,LS,failed,1,5,1",
+            "t,0,0,0,0,,LS,Running,1,5,1",
         ),
     )
     assert found == [
@@ -192,6 +199,11 @@ def test_bad_pods(tmp_path: Path) -> None:
         "t:5: pod_phase: is missing",
         "t:5: num_gpu: 1e9 is more than any sensible number of GPUs (1,024)",
         "t:5: cpu_milli: 'inf' is not a finite number",
+        (
+            "t:6: pod_phase: 'failed' is none of Pending, Running, Succeeded, Failed, Unknown; "
+            "did you mean 'Failed'?"
+        ),
+        "t:7: asks for nothing; a pod needs a GPU, CPU or memory",
     ]
 
 

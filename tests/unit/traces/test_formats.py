@@ -16,15 +16,22 @@ from eva.model.ids import JobId, Workload
 from eva.model.resources import Demand, Resources
 from eva.traces.artifact import artifact_text
 from eva.traces.drawing import Drawing, Durations
-from eva.traces.interference import MEASURED
-from eva.traces.jobs_in import Setting
 from eva.traces.load import load_trace
 from eva.traces.sampled import LARGE_PHYSICAL, sampled_trace
-from eva.traces.tables_in_out import csv_text, parquet_bytes, read_own_csv
+from eva.traces.tables_in_out import csv_text, parquet_bytes
 from eva.traces.trace import SpecPool, TaskPhases, Trace, TraceJob
 from eva.traces.workloads import KINDS
 from eva.traces.write import write_trace
-from tests.unit.traces.making import CATALOG, GB, artifact_job, artifact_task, load, own, pods
+from tests.unit.traces.making import (
+    CATALOG,
+    GB,
+    OWN_HEADER,
+    artifact_job,
+    artifact_task,
+    load,
+    own,
+    pods,
+)
 
 
 def test_the_artifact_format_is_read_in_full(tmp_path: Path) -> None:
@@ -47,6 +54,33 @@ def test_a_demand_may_be_given_per_family(tmp_path: Path) -> None:
     assert demand.on("p3") == Resources(0, 12_000, 8 * GB)
     assert demand.on("c7i") == Resources(0, 6_000, 8 * GB)
     assert demand.on("r7i") is None
+
+
+def test_a_family_that_the_catalog_lacks_is_pointed_out(tmp_path: Path) -> None:
+    tasks = artifact_task(demand={"p3": [0, 12, 8], "c7l": [0, 6, 8]})
+    (notice,) = load(tmp_path, json.dumps({"0": artifact_job(tasks=tasks)})).notices
+    assert notice == (
+        "catalog two has no family 'c7l', so demands on it count for nothing; did you mean 'c7i'?"
+    )
+
+
+def test_a_job_ends_by_its_iterations_and_it_is_said_where_its_duration_differs(
+    tmp_path: Path,
+) -> None:
+    jobs = {
+        "exact": artifact_job(total_iters=50),
+        "cut": artifact_job(total_iters=49),  # whole iterations: the last is left out
+        "longer": artifact_job(total_iters=60),
+        "longest": artifact_job(total_iters=5_000),
+        "none": artifact_job(total_iters=0),
+    }
+    trace = load(tmp_path, json.dumps(jobs))
+    assert [job.total_iterations for job in trace.jobs] == [50, 49, 60, 5_000, 0]
+    (notice,) = trace.notices
+    assert notice == (
+        "in 3 of 5 jobs the iterations do not take as long as the duration says (job 'longest': "
+        "10,000 s at full throughput, stated 100 s); a job ends by its iterations"
+    )
 
 
 def test_a_job_that_hides_its_throughput_still_has_one(tmp_path: Path) -> None:
@@ -179,7 +213,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
         write_trace(Trace("one", (job,)), tmp_path / "no" / "such" / "out.csv")
 
 
-amounts = st.builds(Resources, st.integers(0, 8), st.integers(0, 64_000), st.integers(0, 488 * GB))
+amounts = st.builds(Resources, st.integers(0, 8), st.integers(0, 64_000), st.integers(1, 488 * GB))
 demands = st.builds(
     Demand,
     amounts,
@@ -222,7 +256,26 @@ def jobs(draw: st.DrawFn) -> TraceJob:
 
 
 @given(jobs())
-def test_any_job_survives_our_own_table(job: TraceJob) -> None:
-    setting = Setting(CATALOG, MEASURED.workloads)
+def test_any_job_survives_our_own_table(
+    tmp_path_factory: pytest.TempPathFactory, job: TraceJob
+) -> None:
     made = Trace("t", (job,))
-    assert read_own_csv(Path("t.csv"), csv_text(made), setting).jobs == made.jobs
+    folder = tmp_path_factory.getbasetemp()
+    assert load(folder, csv_text(made), "survivor.csv").jobs == made.jobs
+
+
+OWN_ROW = "a,0,60000,gcn[1],0,1000,1024"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        own(OWN_ROW).replace("\n", "\r\n").encode("utf-8-sig"),
+        ",".join(f'"{name}"' for name in OWN_HEADER.split(",")) + f"\n{OWN_ROW}\n",
+        "\n\n" + own(OWN_ROW, ""),
+        "# from the cluster's log\n" + own(OWN_ROW),
+    ],
+    ids=["Excel's", "R's, with quotes", "with blank lines", "with a comment"],
+)
+def test_csv_as_other_programs_write_it(tmp_path: Path, content: str | bytes) -> None:
+    assert load(tmp_path, content).jobs == load(tmp_path, own(OWN_ROW)).jobs
