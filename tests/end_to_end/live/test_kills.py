@@ -9,8 +9,8 @@ import pytest
 from tests.end_to_end.live.kill_soak import soak
 
 
-@pytest.mark.parametrize("seed", [4, 5])
+@pytest.mark.parametrize("seed", [4, 5, 6, 7])  # short ones, which processes can share
 def test_kills_at_random_moments(tmp_path: Path, seed: int) -> None:
-    killed = soak(tmp_path, kills=25, seed=seed, say=print)
-    assert killed["master"] >= 25
-    assert killed["worker"] + killed["machine"] >= 25
+    killed = soak(tmp_path, kills=13, seed=seed, say=print)
+    assert killed["master"] >= 13
+    assert killed["worker"] + killed["machine"] >= 13
