@@ -43,8 +43,9 @@ def _check_python(_folder: Path, _home: str | None) -> _Finding:
 def _check_extra(_folder: Path, _home: str | None) -> _Finding:
     import importlib.util
 
-    missing = [n for n in ("fastapi", "grpc", "uvicorn") if importlib.util.find_spec(n) is None]
-    remedy = "pip install 'eva-scheduler[server]'"
+    wanted = ("eva_iterator", "fastapi", "grpc", "uvicorn")
+    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
+    remedy = "pip install eva-iterator 'eva-scheduler[server]'"
     return "server packages", not missing, f"missing {missing}: {remedy}" if missing else "there"
 
 

@@ -24,6 +24,7 @@ from eva.cli import (
     working,
 )
 from eva.cli.console import print_error
+from eva.cli.extras import what_to_install
 from eva.cli.working import HANDED_ON
 from eva.model.errors import EvaError, OperatorError
 
@@ -86,6 +87,12 @@ def main() -> None:
     except EvaError as error:
         print_error(error)
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        wanted = what_to_install(error)
+        if wanted is None:
+            raise
+        print_error(wanted)
+        sys.exit(wanted.exit_code)
     except (
         OSError
     ) as error:  # a full disk, a folder that is not ours: nothing that a trace explains

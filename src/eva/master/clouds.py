@@ -6,6 +6,7 @@ which storage all of them see, and how long the world may take before it is take
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -58,6 +59,7 @@ def master_settings(options: ServeOptions) -> MasterSettings:
 
 
 def _local(options: ServeOptions, journal: Journal, authority: Authority) -> Surroundings:
+    importlib.import_module("eva_iterator")  # its workers are of this environment, and need it
     home = options.home.resolve()
     folder = home / "instances" / authority.cluster
     cloud = LocalCloud(folder, wall_ms, LocalDelays(scale=1.0))

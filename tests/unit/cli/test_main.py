@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,57 @@ def test_a_mistyped_command_suggests(eva: Eva) -> None:
     outcome = eva("solv")
     assert outcome.code == 2
     assert "Did you mean 'solve'?" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "package"),
+    [
+        ("fastapi", ("serve", "--port", "0"), "eva-scheduler[server]"),
+        ("grpc", ("serve", "--port", "0"), "eva-scheduler[server]"),
+        ("eva_iterator", ("serve", "--port", "0"), "eva-iterator"),
+    ],
+)
+def test_a_package_that_is_missing_is_said_with_what_brings_it(
+    tmp_path: Path, module: str, words: tuple[str, ...], package: str
+) -> None:
+    script = (
+        f"import sys; sys.modules[{module!r}] = None; sys.argv = {['eva', *words]!r}\n"
+        "from eva.cli.main import main\n"
+        "main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "EVA_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    said = f"error: this needs {module}, which is not installed: pip install '{package}'\n"
+    assert (ended.returncode, ended.stderr) == (1, said)
+
+
+def test_a_client_needs_no_extra() -> None:
+    """What reaches a cluster elsewhere is installed in seconds."""
+    packages = ("fastapi", "grpc", "structlog", "uvicorn", "cryptography", "boto3", "docker")
+    script = (
+        f"import sys; sys.modules.update(dict.fromkeys({packages!r}))\n"
+        "sys.argv = ['eva', 'queue']\n"
+        "from eva.cli.main import main\n"
+        "main()"
+    )
+    elsewhere = {**os.environ, "EVA_URL": "http://127.0.0.1:9", "EVA_TOKEN": "x"}
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        env=elsewhere,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: "), ended.stderr
+    assert "127.0.0.1:9" in ended.stderr
 
 
 def test_help_loads_nothing_heavy() -> None:
