@@ -16,7 +16,7 @@ from eva.cli.aws_options import (
 )
 from eva.cli.aws_policies import policies
 from eva.cli.connecting import HomeOption
-from eva.cli.console import JsonOption, print_json, print_note, stderr
+from eva.cli.console import JsonOption, confirm, print_json, print_note, stderr
 
 if TYPE_CHECKING:
     from eva.adapters.aws.account.destroy import Destroy
@@ -115,7 +115,7 @@ def init(
         _say_init(planned, done=not dry_run, json=json)
         return
     if not yes:
-        typer.confirm(f"Do this in account {planned.account.id}?", abort=True, err=True)
+        confirm(f"Do this in account {planned.account.id}?")
     _carry_out(planned.plan, api)
     _say_init(planned, done=True, json=json)
 
@@ -247,7 +247,7 @@ def _ask_to_destroy(planned: Destroy, *, yes: bool, delete_data: bool) -> None:
     from eva.model.errors import InputError
 
     if not yes:
-        typer.confirm("Remove all of this?", abort=True, err=True)
+        confirm("Remove all of this?")
     data = planned.data
     if data is None or delete_data or not (data.objects or data.uploads):
         return

@@ -85,3 +85,18 @@ def print_error(error: EvaError) -> None:
         console.print(Text("error: ", style="bold red"), Text(visible(problem)), sep="")
     if len(problems) > 1:
         console.print(f"{len(problems)} problems; nothing was done")
+
+
+def confirm(question: str, *, default: bool = False) -> None:
+    """Go on only if somebody says yes. Where nobody can, a script has to have said so by itself."""
+    try:
+        agreed = typer.confirm(question, default=default, err=True)
+    except typer.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise InputError.single(
+            "standard input",
+            "is no terminal, so nobody can be asked and nothing was done: say -y to mean it",
+        ) from None
+    if not agreed:
+        raise typer.Abort

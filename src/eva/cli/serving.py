@@ -14,7 +14,7 @@ import typer
 
 from eva.cli.catalog import complete_catalog
 from eva.cli.connecting import HomeOption, client_for, home_folder
-from eva.cli.console import JsonOption, print_json, print_next
+from eva.cli.console import JsonOption, confirm, print_json, print_next
 from eva.cli.policies import complete_policy
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ def down(
         cluster = client.cluster()
         if cluster.live_jobs and not (keep or yes):
             question = f"{cluster.live_jobs} live jobs will be cancelled. Go on?"
-            typer.confirm(question, abort=True, err=True)
+            confirm(question)
         client.shut_down(cancel=not keep)
     wait_until_gone(folder)
     bill = format_usd(cluster.bill_micros, 4)

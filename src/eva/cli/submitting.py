@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eva.cli.connecting import HomeOption, client_for
-from eva.cli.console import JsonOption, print_json, print_next, print_note, tamed, visible
+from eva.cli.console import (
+    JsonOption,
+    confirm,
+    print_json,
+    print_next,
+    print_note,
+    tamed,
+    visible,
+)
 
 if TYPE_CHECKING:
     from eva.inputs.job_file import JobFile
@@ -176,17 +184,10 @@ def _upload(client: Client, file: JobFile, folder: Path) -> str | None:
 
 
 def _ask(preview: Preview) -> None:
-    """Money is not spent unasked: a script has to say that it means it."""
-    from eva.model.errors import InputError
-
+    """Money is not spent unasked."""
     for line in preview_lines(preview):
         typer.echo(line, err=True)
-    if not sys.stdin.isatty():
-        raise InputError.single(
-            "standard input",
-            "is no terminal, so nobody can be asked and nothing was submitted: say -y to mean it",
-        )
-    typer.confirm("Submit?", default=True, abort=True, err=True)
+    confirm("Submit?", default=True)
 
 
 def preview_lines(preview: Preview) -> list[str]:

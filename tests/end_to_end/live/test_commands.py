@@ -45,7 +45,7 @@ def test_the_walk_of_a_user(shared_cluster: LiveCluster, tmp_path: Path) -> None
     file = tmp_path / "job.yaml"
     file.write_text(counting_job("walk", 400))
     said = run(home, "submit", str(file), "--detach", code=2)
-    assert "nobody can be asked and nothing was submitted: say -y" in said
+    assert "nobody can be asked and nothing was done: say -y" in said
     assert not [job for job in read(home, "queue") if job["name"] == "walk"]
     run(home, "submit", "-y", str(file), "--detach")
     assert "a new instance (p3.2xlarge, $3.0600/h)" in said

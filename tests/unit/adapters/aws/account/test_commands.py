@@ -35,7 +35,8 @@ def started(eva: Eva, account: AccountBench) -> Any:
 
 def test_init_shows_its_plan_and_asks(account: AccountBench, aws: Any) -> None:
     outcome = aws("init", columns=200)
-    assert outcome.code == 1, "nobody answered"
+    assert outcome.code == 2, "nobody could answer"
+    assert "say -y to mean it" in outcome.err
     assert f"Account {ACCOUNT}" in outcome.out
     for line in (
         f"+ create  security group       {NAMES[0]}",
