@@ -12,10 +12,10 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from tests.end_to_end.live.cluster import LiveCluster
@@ -105,14 +105,21 @@ def _mark(folder: Path | None, name: str) -> int | None:
     return None if path is None or not path.exists() else int(json.loads(path.read_text())["at_ms"])
 
 
-def pids_of(cluster: LiveCluster, mark: str) -> list[int]:
-    """The processes of a kind that belong to this cluster."""
-    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True)
-    return [
-        int(line.split()[0])
-        for line in listed.stdout.splitlines()
-        if f"-m {mark} " in line and str(cluster.home) in line and "--sweep" not in line
-    ]
+def pids_of(cluster: LiveCluster, module: str) -> list[int]:
+    """The processes of this cluster that run `python -m module`.
+
+    Not asked of `ps`: how much of a line that says is up to the terminal of whoever runs the tests.
+    """
+    home, found = os.fsencode(cluster.home), []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):  # it has just ended
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            ours = any(home in word for word in words) and b"--sweep" not in words
+            if ours and (b"-m", module.encode()) in pairwise(words):
+                found.append(int(entry.name))
+    return found
 
 
 def soak(home: Path, kills: int, seed: int, say: Say) -> Counter[str]:
