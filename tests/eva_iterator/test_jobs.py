@@ -82,7 +82,8 @@ def test_a_worker_that_dies_before_the_answer_finds_it_in_manifest_and_exit_code
     tmp_path: Path, socket_path: Path
 ) -> None:
     variables = task_variables(tmp_path, 1, socket_path)
-    with MiniWorker(socket_path) as worker, started("plain_job.py", 900, 0.002, **variables) as job:
+    long = ("plain_job.py", 30_000, 0.002)  # a minute, if nobody asks
+    with MiniWorker(socket_path) as worker, started(*long, **variables) as job:
         worker.wait_for_steps(1)
         job.send_signal(signal.SIGSTOP)
         worker.request(1)

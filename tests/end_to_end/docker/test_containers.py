@@ -145,7 +145,7 @@ async def test_a_task_alone_does_not_reach_what_listens_for_the_machine_only(
     """Such as the cloud's metadata, with the role of the instance, or a master on a laptop."""
     async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1") as server:
         port = server.sockets[0].getsockname()[1]
-        script = Script(f"nc -w 3 127.0.0.1 {port} </dev/null && echo reached || echo apart")
+        script = Script(f"nc -w 3 127.0.0.1 {port} </dev/null 2>&1 && echo reached || echo apart")
         _, printed = await run(bench, script, alone=alone)
     assert printed.split()[-1] == ("apart" if alone else "reached")
 
