@@ -38,6 +38,7 @@ from eva.model.errors import InvariantError
 from eva.model.ids import InstanceId, JobId, TaskId, Workload
 from eva.model.jobs import JobSpec, TaskSpec
 from eva.model.plan import Decision
+from eva.model.quick_pickle import quick_pickle
 from eva.model.resources import NOTHING, Resources
 from eva.model.snapshot import InstanceView, TaskView
 from eva.model.units import MS_PER_HOUR
@@ -189,6 +190,7 @@ class Job:
         return f"submitted at {self.submitted_ms} ms, {steps}"
 
 
+@quick_pickle
 @dataclass(frozen=True, slots=True)
 class JobRecord:
     """What remains of a job that is over."""

@@ -27,7 +27,7 @@ class MasterSettings:
     prices_ms: int = 6 * MS_PER_HOUR  # between two looks at the price list
     prices_again_ms: int = 600 * MS_PER_SECOND  # where the last one failed in part
     lease_ttl_ms: int = 15 * MS_PER_SECOND
-    snapshot_every: int = 2_000  # records between two snapshots
+    snapshot_every: int = 20_000  # records between two snapshots, which stop all else meanwhile
     keys_kept_ms: int = 7 * 86_400 * MS_PER_SECOND  # answers given under idempotency keys
     compact: bool = False
     containers: bool = True  # whether workers can run images

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from eva.model.ids import Workload
+from eva.model.quick_pickle import quick_pickle
 from eva.model.resources import Demand
 from eva.model.spot import on_demand
 
 
+@quick_pickle
 @dataclass(frozen=True, slots=True)
 class StandaloneThroughput:
     """Iterations per second of a task that runs alone, per family where it differs.
@@ -34,6 +36,7 @@ class StandaloneThroughput:
 UNSTATED = StandaloneThroughput()
 
 
+@quick_pickle
 @dataclass(frozen=True, slots=True)
 class TaskDelays:
     """What moving a task costs in time: stopping it here, and getting it going there."""
@@ -59,6 +62,7 @@ class TaskSpec:
         return self._hash
 
 
+@quick_pickle
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """A job of one or more tasks that run together and depend on each other's speed."""

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 from eva.model.catalog import InstanceType
 from eva.model.ids import InstanceId, TaskId
+from eva.model.quick_pickle import quick_pickle
 
 
+@quick_pickle
 @dataclass(frozen=True, slots=True)
 class PlannedInstance:
     """One instance of the plan: a present one to keep (`instance` set) or a new one to launch."""
@@ -22,6 +24,7 @@ class PlannedInstance:
         return self.value_micros - self.type.hourly_micros
 
 
+@quick_pickle
 @dataclass(frozen=True, slots=True)
 class Unplaceable:
     """A task that no instance type can host, and what it would take."""

@@ -87,7 +87,8 @@ class Demand:
         )
 
     @cached_property
-    def _by_family(self) -> dict[str, Resources]:
+    def _by_family(self) -> dict[str, Resources | None]:
+        """What is named, and what was found: it is asked for in every round, for every family."""
         return dict(self.per_family)
 
     @cached_property
@@ -99,6 +100,13 @@ class Demand:
 
     def on(self, family: str) -> Resources | None:
         """The demand on this family, or None where the task cannot run at all."""
+        try:
+            return self._by_family[family]
+        except KeyError:
+            found = self._by_family[family] = self._unnamed(family)
+            return found
+
+    def _unnamed(self, family: str) -> Resources | None:
         if is_spot(family):
             return self.on(on_demand(family)) if self.spot else None
-        return self._by_family.get(family, self.default)
+        return self.default

@@ -10,8 +10,10 @@ from eva.model.colocation import ThroughputTable
 from eva.model.ids import InstanceId, JobId, TaskId
 from eva.model.jobs import TaskSpec
 from eva.model.oracle import NO_ORACLE, Knowledge, Oracle
+from eva.model.quick_pickle import quick_pickle
 
 
+@quick_pickle
 @dataclass(frozen=True, slots=True)
 class TaskView:
     """A live task. `instance` is where it runs or is bound for; None while it waits.
@@ -26,6 +28,7 @@ class TaskView:
     movable: bool = True
 
 
+@quick_pickle
 @dataclass(frozen=True, slots=True)
 class InstanceView:
     """An instance that is paid for or being launched, and not on its way out."""
@@ -35,6 +38,7 @@ class InstanceView:
     tasks: tuple[TaskId, ...] = ()
 
 
+@quick_pickle
 @dataclass(frozen=True, slots=True)
 class EventStatistics:
     """Counts behind the estimates of lambda and p: job arrivals and completions are events.

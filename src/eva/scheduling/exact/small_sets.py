@@ -222,13 +222,14 @@ class _Recorded:
         present = frozenset(numbers) if self._base**5 < 1 << 63 else frozenset()
         crowds: dict[int, list[list[int]]] = {}
         throughputs: dict[int, list[float]] = {}
+        all_present = present.issuperset
         for workload, number in numbers.items():
-            for beside, throughput in table.sets_of(workload).items():
-                if len(beside) < _LARGEST_CROWD and present.issuperset(beside):
-                    crowds.setdefault(len(beside), []).append(
-                        [number, *[numbers[name] for name in beside]]
-                    )
-                    throughputs.setdefault(len(beside), []).append(throughput)
+            row = table.sets_of(workload)
+            for beside in [b for b in row if len(b) < _LARGEST_CROWD and all_present(b)]:
+                crowds.setdefault(len(beside), []).append(
+                    [number, *[numbers[name] for name in beside]]
+                )
+                throughputs.setdefault(len(beside), []).append(row[beside])
         parts = [self._keys_of(np.array(rows, dtype=np.int64)) for rows in crowds.values()]
         keys = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
         order = np.argsort(keys, kind="stable")
