@@ -14,6 +14,7 @@ place on an instance whose address is known.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -197,14 +198,18 @@ class Crew:
     def stop(self, command: cmd.StopTask) -> None:
         self.workers.send(command.instance, StopOrder(command.task, command.epoch))
 
-    def repeat(self) -> None:
-        """Say again what has not been answered: an order may get lost while a worker joins."""
+    async def repeat(self) -> None:
+        """Say again what has not been answered: an order may get lost while a worker joins.
+
+        One worker after the other, so that a thousand of them keep nobody else waiting.
+        """
         for name in self.workers.connected():
             instance = self.memory.state.instances.get(name)
             for task in () if instance is None else tuple(instance.copies.values()):
                 order = self._owed(task, present=True)
                 if order is not None:
                     self.workers.send(name, order)
+            await asyncio.sleep(0)
 
     def _start_job_of(self, task: Task) -> None:
         for sibling in task.job.tasks:

@@ -219,7 +219,7 @@ class Master:
             settings = self.settings
             for event in self.crew.overdue(settings.unreachable_ms, settings.setup_limit_ms):
                 await self.writer.post(event)
-            self.crew.repeat()
+            await self.crew.repeat()
             if self.memory.seq - self._snapshot_seq >= settings.snapshot_every:
                 await self._take_snapshot()
 
